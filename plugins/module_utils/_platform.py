@@ -144,7 +144,8 @@ def parse_addresses(text: str) -> list[dict[str, t.Any]]:
                 "mac": link.get("address"),
                 "mtu": link.get("mtu"),
                 "state": str(link.get("operstate", "unknown")).lower(),
-                "carrier": "LOWER_UP" in flags and "NO-CARRIER" not in flags,
+                # An interface that is not up tells nothing of its cable.
+                "carrier": "LOWER_UP" in flags and "NO-CARRIER" not in flags if "UP" in flags else None,
                 "addresses": [
                     f"{address['local']}/{address['prefixlen']}"
                     for address in link.get("addr_info", [])
@@ -164,7 +165,7 @@ def read_links(root: str) -> list[dict[str, t.Any]]:
             "mac": read_text(base, name, "address") or None,
             "mtu": read_number(base, name, "mtu"),
             "state": read_text(base, name, "operstate") or "unknown",
-            "carrier": read_number(base, name, "carrier") == 1,
+            "carrier": None if (carrier := read_number(base, name, "carrier")) is None else carrier == 1,
             "addresses": [],
         }
         for name in list_names(base)
