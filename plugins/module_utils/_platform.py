@@ -129,7 +129,7 @@ def _is_up(flags: str) -> bool:
 
 def parse_addresses(text: str) -> list[dict[str, t.Any]]:
     """Interfaces that `ip -j address` prints. Raises ValueError where the text is no such list."""
-    links = json.loads(text or "[]")
+    links = json.loads(text)
     if not isinstance(links, list):
         raise ValueError("not a list of interfaces")
     interfaces = []

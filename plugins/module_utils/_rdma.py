@@ -122,14 +122,16 @@ def _pci_address(device: str) -> str | None:
     return name if _PCI_ADDRESS.match(name) else None
 
 
-def _port_netdev(device: str, port: int, gids: list[dict[str, t.Any]]) -> str | None:
+def _port_netdev(root: str, device: str, port: int, gids: list[dict[str, t.Any]]) -> str | None:
     names = list_names(device, "device", "net")
-    if len(names) <= 1:
-        return names[0] if names else None
-    # One function can carry several netdevs: a port each, or the representors of its virtual functions.
-    named = [gid["netdev"] for gid in gids if gid["netdev"] in names]
-    if named:
-        return named[0]
+    if len(names) == 1:
+        return names[0]
+    # A function with several netdevs has one for each port, or the representors of its virtual functions; a software
+    # device has none. The GID table names the port's own, which may have been moved out of this network namespace.
+    visible = names or list_names(root, "sys/class/net")
+    named = [gid["netdev"] for gid in gids if gid["netdev"] in visible]
+    if named or not names:
+        return named[0] if named else None
     own = [name for name in names if read_number(device, "device", "net", name, "dev_port") == port - 1]
     return (own or names)[0]
 
@@ -184,7 +186,7 @@ def read_devices(root: str) -> list[dict[str, t.Any]]:
             port = os.path.join(device, "ports", str(number))
             link_layer = read_text(port, "link_layer") or None
             gids = _read_gids(port, link_layer)
-            netdev = _port_netdev(device, number, gids)
+            netdev = _port_netdev(root, device, number, gids)
             net = os.path.join(root, "sys/class/net", netdev) if netdev else None
             state = _port_state(read_text(port, "state"))
             physical_state = _physical_state(read_text(port, "phys_state"))

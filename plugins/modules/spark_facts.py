@@ -357,7 +357,7 @@ REPORT = "Please report it with the output of that command at https://github.com
 class Gatherer:
     """Asks the node's tools and files, and turns what they say into facts."""
 
-    def __init__(self, module: AnsibleModule, root: str = ROOT) -> None:
+    def __init__(self, module: AnsibleModule, root: str) -> None:
         self.module = module
         self.root = root
 
@@ -431,9 +431,8 @@ class Gatherer:
         if not tool:
             self.module.warn("The command ip is not installed, so addresses are unknown; install iproute2.")
             return _platform.read_links(self.root)
-        rc, stdout, stderr = self.run(tool, "-j", "address")
         try:
-            return _platform.parse_addresses(stdout if rc == 0 else "")
+            return _platform.parse_addresses(self.run(tool, "-j", "address")[1])
         except ValueError:
             self.module.warn(f"Cannot read the answer of ip -j address, so addresses are unknown. {REPORT}")
             return _platform.read_links(self.root)
@@ -470,7 +469,7 @@ def main() -> None:
         subsets = resolve_subset(module.params["gather_subset"], SUBSETS, MINIMUM)
     except ValueError as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=False, ansible_facts={"spark": Gatherer(module).gather(subsets)})
+    module.exit_json(changed=False, ansible_facts={"spark": Gatherer(module, ROOT).gather(subsets)})
 
 
 if __name__ == "__main__":

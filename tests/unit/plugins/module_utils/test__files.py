@@ -1,0 +1,35 @@
+# Copyright (c) 2026 gb10.fleet developers
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from ansible_collections.gb10.fleet.plugins.module_utils._files import link_target_name, list_names, read_number, read_text
+
+
+def test_reads(tree):
+    tree.write("a/text", " 200 Gb/sec\n\x00")
+    tree.write("a/number", "9000\n")
+    tree.write("a/long", "x" * 200000)
+    tree.link("a/link", "../devices/0000:01:00.0/")
+    assert read_text(tree.root, "a", "text") == "200 Gb/sec"
+    assert read_number(tree.root, "a/number") == 9000
+    assert read_number(tree.root, "a/text") is None
+    assert len(read_text(tree.root, "a/long")) == 200000
+    assert len(read_text(tree.root, "a/long", limit=10)) == 10
+    assert list_names(tree.root, "a") == ["link", "long", "number", "text"]
+    assert link_target_name(tree.root, "a/link") == "0000:01:00.0"
+
+
+def test_what_is_missing_or_no_file_is_none(tree):
+    (tree.path / "folder").mkdir()
+    assert read_text(tree.root, "missing") is None
+    assert read_text(tree.root, "folder") is None
+    assert read_number(tree.root, "missing") is None
+    assert list_names(tree.root, "missing") == []
+    assert link_target_name(tree.root, "missing") is None
+
+
+def test_bytes_that_are_no_text_do_not_break(tree):
+    (tree.path / "raw").write_bytes(b"\xff\xfeabc\n")
+    assert read_text(tree.root, "raw").endswith("abc")
