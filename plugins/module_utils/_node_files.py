@@ -6,9 +6,10 @@
 Private to this collection. Needs no Ansible. What was found at a path before our first write is kept below the
 backup folder, together with an index of who manages which path:
 
-    {"format": 1, "made": [folder, ...], "names": {name: {path: {"kind", "sensitive", "implied", "before"}}}}
+    {"format": 1, "made": [folder, ...], "names": {name: {path: {"kind", "sensitive", "implied", "before"}}},
+     "notes": {name: {...}}}
 
-`before` is null where nothing was, else {"kind", "mode", "uid", "gid"} with "target" for a link and "copy" (a
+`notes` are for what a module has to put back besides files. `before` is null where nothing was, else {"kind", "mode", "uid", "gid"} with "target" for a link and "copy" (a
 file name in the backup folder) for a file. The index is written before the first change on disk, so that an
 interrupted run can still be taken back.
 """
@@ -232,6 +233,20 @@ class NodeFiles:
         """What the index says this name manages: path to record."""
         return self.index["names"].get(self.name, {})
 
+    @property
+    def notes(self) -> t.Dict[str, t.Any]:
+        """What the caller keeps beside its files. Written with the next change of files, or by save_notes."""
+        return self.index["notes"].get(self.name, {})
+
+    @notes.setter
+    def notes(self, notes: t.Dict[str, t.Any]) -> None:
+        self.index["notes"][self.name] = notes
+
+    def save_notes(self) -> None:
+        """Write the notes when no files are to be changed."""
+        if not self.check_mode:
+            self._save()
+
     def present(self, wanted: t.Sequence[Entry]) -> Result:
         """Make every wanted entry so; paths of an earlier call that are no longer wanted go back to what they were."""
         entries = self._with_parents(wanted)
@@ -264,6 +279,9 @@ class NodeFiles:
                     for path in taken_over:
                         other_records.pop(path, None)
             self.index["names"][self.name] = dict(self.own, **records)
+            if not self.own:
+                del self.index["names"][self.name]
+                return Result(changes, backups, kept)
             self._save()
             for entry, after in todo:
                 self._put(entry, after)
@@ -275,6 +293,7 @@ class NodeFiles:
         records = dict(self.own)
         changes, kept = self._plan_restore(records)
         if not self.check_mode and self.name in self.index["names"]:
+            self.index["notes"].pop(self.name, None)
             self._restore(records, kept)
             if not self.index["names"]:
                 self._forget_all()
@@ -295,7 +314,7 @@ class NodeFiles:
             with open(self.index_path, encoding="utf-8") as stream:
                 index = json.load(stream)
         except (FileNotFoundError, NotADirectoryError):
-            return {"format": INDEX_FORMAT, "made": [], "names": {}}
+            return {"format": INDEX_FORMAT, "made": [], "names": {}, "notes": {}}
         except ValueError as error:
             raise NodeFilesError(
                 f"{self.index_path} is not valid JSON ({error}); put the file back from a backup of the node, or move"
