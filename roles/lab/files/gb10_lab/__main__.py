@@ -1,0 +1,12 @@
+# Copyright (c) 2026 gb10.fleet developers
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`python -m gb10_lab` is labctl."""
+
+from __future__ import annotations
+
+import sys
+
+from . import cli
+
+sys.exit(cli.main())

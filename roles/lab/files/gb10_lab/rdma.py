@@ -1,0 +1,132 @@
+# Copyright (c) 2026 gb10.fleet developers
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""/sys/class/infiniband as the kernel derives it from a node's netdevs. Pure: link data in, file texts out."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, field
+
+# GRH 40, UDP 8, BTH 12, XRC 4, atomic 28, ICRC 4: what RoCE takes off an Ethernet frame (the kernel's iboe_get_mtu).
+ROCE_HEADERS = 96
+TABLE_LENGTH = 256
+EMPTY_GID = ":".join(["0000"] * 8)
+TYPES = ("IB/RoCE v1", "RoCE v2")
+
+
+@dataclass
+class Link:
+    """What the kernel says of one netdev."""
+
+    netdev: str
+    mac: str
+    mtu: int
+    carrier: bool
+    up: bool
+    addresses: list[str] = field(default_factory=list)
+
+
+def active_mtu(netdev_mtu: int) -> int:
+    room = netdev_mtu - ROCE_HEADERS
+    return next((size for size in (4096, 2048, 1024, 512, 256) if room >= size), 256)
+
+
+def default_gid(mac: str) -> str:
+    """The link-local GID of a port: EUI-64 of its MAC; there even when the netdev has no IPv6 address."""
+    octets = [int(part, 16) for part in mac.split(":")]
+    octets[0] ^= 2
+    host = octets[:3] + [0xFF, 0xFE] + octets[3:]
+    return "fe80:0000:0000:0000:" + ":".join(f"{host[at]:02x}{host[at + 1]:02x}" for at in range(0, 8, 2))
+
+
+def address_gid(address: str) -> str:
+    parsed = ipaddress.ip_address(address)
+    if parsed.version == 4:
+        parsed = ipaddress.IPv6Address(b"\0" * 10 + b"\xff\xff" + parsed.packed)
+    return parsed.exploded
+
+
+def gid_table(link: Link, before: list[str | None], shift: int = 0) -> list[str | None]:
+    """The table's GIDs two slots each (v1, v2): an address keeps its slot, one that goes leaves a hole, one that comes takes the first.
+
+    `shift` puts that many foreign addresses before the node's own, as an extra IPv6 address would.
+    """
+    wanted = [default_gid(link.mac)]
+    wanted += [f"fd00:{number:04x}:" + ":".join(["0000"] * 5) + ":0001" for number in range(1, shift + 1)]
+    for address in link.addresses:
+        gid = address_gid(address)
+        if gid not in wanted:
+            wanted.append(gid)
+    table: list[str | None] = [gid if gid in wanted else None for gid in before]
+    if table[:1 + shift] != wanted[:1 + shift]:
+        table = list(wanted[:1 + shift])
+    for gid in wanted:
+        if gid not in table:
+            if None in table:
+                table[table.index(None)] = gid
+            else:
+                table.append(gid)
+    return table
+
+
+def port_files(link: Link, table: list[str | None], link_gbps: int) -> dict[str, str]:
+    """The files of ports/1."""
+    active = link.up and link.carrier
+    files = {
+        "state": "4: ACTIVE\n" if active else "1: DOWN\n",
+        "phys_state": "5: LinkUp\n" if active else "3: Disabled\n",
+        # A port without a partner shows the slowest rate that the card can do.
+        "rate": f"{link_gbps} Gb/sec ({RATES.get(link_gbps, '4X HDR')})\n" if active else "40 Gb/sec (4X QDR)\n",
+        "link_layer": "Ethernet\n",
+        "lid": "0x0\n",
+        "lid_mask_count": "0\n",
+        "sm_lid": "0x0\n",
+        "sm_sl": "0\n",
+        "cap_mask": "0x00010000\n",
+    }
+    for index in range(TABLE_LENGTH):
+        slot, version = divmod(index, 2)
+        gid = table[slot] if slot < len(table) else None
+        files[f"gids/{index}"] = f"{gid or EMPTY_GID}\n"
+        # The kernel answers EINVAL for the attributes of an empty slot; here the file is absent: unreadable both ways.
+        if gid:
+            files[f"gid_attrs/types/{index}"] = f"{TYPES[version]}\n"
+            files[f"gid_attrs/ndevs/{index}"] = f"{link.netdev}\n"
+    return files
+
+
+RATES = {10: "1X QDR", 40: "4X QDR", 100: "2X HDR", 200: "4X HDR"}
+
+
+def device_files(link: Link, table: list[str | None], *, node_guid: str, system_guid: str, firmware: str, psid: str, node: str,
+                 link_gbps: int = 200) -> dict[str, str]:
+    """One device's folder, file by file."""
+    files = {
+        "fw_ver": f"{firmware}\n",
+        "board_id": f"{psid}\n",
+        "hca_type": "MT4129\n",
+        "hw_rev": "0\n",
+        "node_type": "1: CA\n",
+        "node_guid": f"{node_guid}\n",
+        "sys_image_guid": f"{system_guid}\n",
+        "node_desc": f"{node} {link.netdev}\n",
+    }
+    files.update({f"ports/1/{name}": text for name, text in port_files(link, table, link_gbps).items()})
+    return files
+
+
+def links_from_ip(entries: list[dict]) -> dict[str, Link]:
+    """`ip -json address show` as links by name. Tentative addresses have no GID yet."""
+    links = {}
+    for entry in entries:
+        flags = entry.get("flags", [])
+        addresses = [
+            address["local"] for address in entry.get("addr_info", [])
+            if "local" in address and address["family"] in ("inet", "inet6") and not address.get("tentative")
+        ]
+        links[entry["ifname"]] = Link(
+            netdev=entry["ifname"], mac=entry.get("address", ""), mtu=entry["mtu"], carrier="LOWER_UP" in flags, up="UP" in flags,
+            addresses=addresses,
+        )
+    return links
