@@ -24,8 +24,8 @@ def ada(index: int, bus: str, action: str) -> str:
     return f"{index}, NVIDIA RTX 4000 Ada, GPU-{index}, 00000000:{bus}:00.0, 580.95.05, 95.04, 20475 MiB, 8.9, None, {action}, [N/A]"
 
 
-def summarize(rc, stdout, stderr="", fields=smi.QUERY_FIELDS, module=NO_MODULE, mig=None):
-    return smi.summarize(rc, stdout, stderr, fields, module, TOTAL, mig)
+def summarize(rc, stdout, stderr="", fields=smi.QUERY_FIELDS, module=None, mig=None):
+    return smi.summarize(rc, stdout, stderr, fields, module or NO_MODULE, TOTAL, mig)
 
 
 def test_case_01_gb10_memory_is_unified_and_labelled(recorded):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import types
 
@@ -146,7 +147,7 @@ def test_default_route_of_ipv6(tree):
     tree.write(
         "proc/net/ipv6_route",
         f"{zeros} 00 {zeros} 00 fe800000000000000000000000000001 00000400 00000001 00000000 00450003 enP7s7\n"
-        f"{zeros} 00 {zeros} 00 {zeros} ffffffff 00000001 00000000 00200200 lo\n"
+        f"{zeros} 00 {zeros} 00 {zeros} ffffffff 00000001 00000000 00200201 lo\n"
         f"{zeros} 00 {zeros} 00 {zeros} ffffffff 00000001 00000000 00000000 down0\n"
         f"{zeros} 00 {zeros} 00 {zeros} ffffffff 00000001 00000000 zz odd0\n",
     )
@@ -209,3 +210,10 @@ def test_renderer_where_netplan_cannot_be_read(tree, monkeypatch):
     assert _platform.read_renderer(tree.root) == "NetworkManager"
     tree.write("run/systemd/network/10-netplan-eth0.network", "")
     assert _platform.read_renderer(tree.root) == "networkd"
+
+
+def test_an_interface_that_is_not_up_has_no_known_carrier(tree):
+    link = {"ifname": "eth0", "flags": ["BROADCAST"], "operstate": "DOWN"}
+    assert _platform.parse_addresses(json.dumps([link]))[0]["carrier"] is None
+    tree.netdev("eth0")
+    assert _platform.read_links(tree.root)[0]["carrier"] is None
