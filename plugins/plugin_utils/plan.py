@@ -347,7 +347,7 @@ class _Cluster:
             return subnets
         for text in written:
             try:
-                network = IPNetwork(text, implicit_prefix=False)
+                network = IPNetwork(text)
                 if network.version != 4 or network.ip != network.network or network.prefixlen > 30:
                     raise AddrFormatError("no network")
             except (AddrFormatError, ValueError, TypeError):
@@ -425,7 +425,7 @@ class _Cluster:
 
     def _address(self, node: str, netdev: str, text: t.Any) -> IPNetwork | None:
         try:
-            address = IPNetwork(text, implicit_prefix=False)
+            address = IPNetwork(text)
             plain = "/" in str(text) and address.version == 4 and 8 <= address.prefixlen <= 31
             if not plain or (address.prefixlen < 31 and address.ip in (address.network, address.broadcast)):
                 raise AddrFormatError("no address of a host")
