@@ -660,7 +660,7 @@ class _Cluster:
     def _overrides(self, node: str) -> None:
         overrides = self.value("spark_nccl_environment", {}, node=node)
         for remark in nccl.check_overrides(overrides, self.facts[node], self.plans[node]):
-            variable = f"spark_nccl_environment: {remark.name} {remark.what}".replace(":  ", ": ")
+            variable = f"spark_nccl_environment{': ' if remark.name else ''}{remark.name} {remark.what}"
             self.findings.append(
                 finding(
                     "plan.nccl_environment", remark.severity, node, f"{variable}.",
