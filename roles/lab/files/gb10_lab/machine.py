@@ -68,13 +68,16 @@ class Machine:
         self._stand_ins()
         if self.lab.model and self.node.name == self._head():
             shutil.copytree(self.lab.model, self.root / "srv/models/tiny")
-        for folder in ("sys-class/infiniband", "sys-class/dmi/id", "sys-bus/pci/devices", "infiniband", "pci", "vm"):
+        for folder in (
+            "sys-class/infiniband", "sys-class/dmi/id", "sys-bus/pci/devices", "sys-module/nvidia", "infiniband", "pci", "vm", "nvidia-module",
+            "proc-driver/nvidia",
+        ):
             (self.shared / folder).mkdir(parents=True, exist_ok=True)
         shutil.copy2(FILES / "image" / "init", self.shared / "init")
+        shutil.copytree(FILES / "node_side", self.shared / "node_side", ignore=shutil.ignore_patterns("__pycache__"))
         for setting in Path("/proc/sys/vm").iterdir():
             with contextlib.suppress(OSError):
                 host.write(self.shared / "vm" / setting.name, setting.read_text())
-        self.save_state()
 
     def _head(self) -> str:
         return next(node.name for node in self.lab.nodes if node.cluster == self.node.cluster)
@@ -110,12 +113,22 @@ class Machine:
     def save_state(self) -> None:
         """Write the state file and everything that follows from it alone."""
         host.write(self.folder / "state.json", json.dumps(self.state, indent=2) + "\n", 0o600)
-        for name, text in answers.files(self.state).items():
+        wanted = answers.files(self.state, nic_present=bool(self.cards))
+        for name, text in wanted.items():
             self._write_shared(name, text)
+        # A kernel module that is not loaded has no files.
+        self._drop_unwanted(("nvidia-module/", "proc-driver/"), wanted)
         for name, text in self.state["dmi"].items():
             mode = 0o400 if name.endswith(("_serial", "_uuid")) else 0o444
             self._write_shared(f"dmi/{name}", f"{text}\n", mode)
-        host.write(self.root / "etc/dgx-release", answers.dgx_release(self.state["dgx_release"]))
+        release = self.root / "etc/dgx-release"
+        text = answers.dgx_release(self.state["dgx_release"])
+        if self.written.get("dgx-release") != text:
+            host.write(release, text)
+            self.written["dgx-release"] = text
+        changes = self.state["meminfo"]
+        if changes:
+            self._write_shared("meminfo", answers.meminfo(Path("/proc/meminfo").read_text(), changes))
 
     def functions(self) -> tuple[layout.Function, ...]:
         """The NIC functions that the next boot finds. Without any cable a Spark takes the whole card off the PCI bus."""
@@ -130,6 +143,11 @@ class Machine:
         if self.written.get(name) != text:
             host.write(self.shared / name, text, mode)
             self.written[name] = text
+
+    def _drop_unwanted(self, trees: tuple[str, ...], wanted: dict[str, str]) -> None:
+        for name in [name for name in self.written if name.startswith(trees) and name not in wanted]:
+            (self.shared / name).unlink(missing_ok=True)
+            del self.written[name]
 
     def refresh_devices(self) -> None:
         """Bring the RDMA and PCI trees in step with the netdevs."""
@@ -156,9 +174,7 @@ class Machine:
             self._link(f"pci/{function.pci}/infiniband/{function.device}", f"../../../../../class/infiniband/{function.device}")
         for name, text in wanted.items():
             self._write_shared(name, text)
-        for name in [name for name in self.written if name.startswith(("infiniband/", "pci/")) and name not in wanted]:
-            (self.shared / name).unlink(missing_ok=True)
-            del self.written[name]
+        self._drop_unwanted(("infiniband/", "pci/"), wanted)
         present = {function.device for function in functions} | {function.pci for function in functions}
         for tree in ("infiniband", "pci"):
             for folder in (self.shared / tree).iterdir():
@@ -180,6 +196,7 @@ class Machine:
         self.cards = self.functions()
         network.plug_in(self.lab.switch_room, self.namespace, self.lab.name, self.node.name, self.node.index, self.cables, self.cards)
         self.tables.clear()
+        self.save_state()
         self.refresh_devices()
 
     def command(self) -> list[str]:
