@@ -63,6 +63,7 @@ def up(options: argparse.Namespace) -> dict:
         cache = host.cache_folder()
         if image.build(cache, options.renderer, options.mirror):
             actions.insert(0, f"make the image {image.folder(cache, options.renderer, options.mirror).name}")
+            image.prune(cache, options.renderer, options.mirror, {other.image for other in running_labs()})
         with host.locked(host.RUN / ".lock"):
             host.raise_inotify_limit(len(names) + sum(len(other.nodes) for other in running_labs()))
             network_range = layout.management_range(name, network.ranges_in_use())
@@ -213,7 +214,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"labctl: {error}", file=sys.stderr)
         return 1
     if answer is not None:
-        print(json.dumps(answer, indent=2))
+        print(json.dumps(answer, indent=2), flush=True)
     return 0
 
 

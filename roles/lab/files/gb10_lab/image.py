@@ -58,3 +58,13 @@ def build(cache: Path, renderer: str, mirror: str = "") -> bool:
         )
         os.replace(partial, target)
     return True
+
+
+def prune(cache: Path, renderer: str, mirror: str, in_use: set[str]) -> list[str]:
+    """Delete images that an older list of packages made and that no running lab stands on."""
+    kept = {str(folder(cache, renderer, mirror)), *in_use}
+    old = [path for path in (cache / "images").glob(f"*-{renderer}-*") if path.is_dir() and str(path) not in kept and path.suffix != ".partial"]
+    for path in old:
+        host.remove_folder(path, inside=cache)
+        path.with_name(f".{path.name}.lock").unlink(missing_ok=True)
+    return [path.name for path in old]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 ROCE_HEADERS = 96
 TABLE_LENGTH = 256
 EMPTY_GID = ":".join(["0000"] * 8)
+FOREIGN_GIDS = [f"fd00:{number:04x}:0000:0000:0000:0000:0000:0001" for number in range(1, 65)]
 TYPES = ("IB/RoCE v1", "RoCE v2")
 
 
@@ -41,10 +42,11 @@ def default_gid(mac: str) -> str:
 
 
 def address_gid(address: str) -> str:
-    parsed = ipaddress.ip_address(address)
-    if parsed.version == 4:
-        parsed = ipaddress.IPv6Address(b"\0" * 10 + b"\xff\xff" + parsed.packed)
-    return parsed.exploded
+    packed = ipaddress.ip_address(address).packed
+    if len(packed) == 4:
+        packed = b"\0" * 10 + b"\xff\xff" + packed
+    # Not `exploded`: since Python 3.13 that writes the last four bytes of a mapped address as IPv4.
+    return ":".join(packed[at:at + 2].hex() for at in range(0, 16, 2))
 
 
 def gid_table(link: Link, before: list[str | None], shift: int = 0) -> list[str | None]:
@@ -52,15 +54,15 @@ def gid_table(link: Link, before: list[str | None], shift: int = 0) -> list[str 
 
     `shift` puts that many foreign addresses before the node's own, as an extra IPv6 address would.
     """
-    wanted = [default_gid(link.mac)]
-    wanted += [f"fd00:{number:04x}:" + ":".join(["0000"] * 5) + ":0001" for number in range(1, shift + 1)]
+    foreign = FOREIGN_GIDS[:shift]
+    if [gid for gid in before if gid in FOREIGN_GIDS] != foreign:
+        before = []
+    wanted = [default_gid(link.mac), *foreign]
     for address in link.addresses:
         gid = address_gid(address)
         if gid not in wanted:
             wanted.append(gid)
-    table: list[str | None] = [gid if gid in wanted else None for gid in before]
-    if table[:1 + shift] != wanted[:1 + shift]:
-        table = list(wanted[:1 + shift])
+    table = [gid if gid in wanted else None for gid in before]
     for gid in wanted:
         if gid not in table:
             if None in table:

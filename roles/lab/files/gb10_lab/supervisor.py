@@ -191,8 +191,12 @@ class Supervisor:
             self.boots[name].cancel()
             self.machines[name].cut_power()
         for name in ended:
-            while self.power[name] != "off":
-                await asyncio.sleep(0.02)
+            await asyncio.wait([self.boots[name]])
+            if name in self.watchers:
+                await self.watchers[name]
+            # A boot that was cut short may have left a process that no watcher knew.
+            self.machines[name].clear_away()
+            self.power[name] = "off"
         return ended
 
     async def do_set(self, node: str, values: dict) -> dict:

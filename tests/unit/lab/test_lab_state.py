@@ -1,0 +1,61 @@
+# Copyright (c) 2026 gb10.fleet developers
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+from gb10_lab import state
+
+
+@pytest.fixture
+def healthy():
+    return state.healthy("pair", "spark-a")
+
+
+def test_nodes_differ_in_what_is_theirs_alone(healthy):
+    other = state.healthy("pair", "spark-b")
+    assert healthy["gpu"]["uuid"] != other["gpu"]["uuid"]
+    assert healthy["dmi"]["product_serial"] != other["dmi"]["product_serial"]
+    assert healthy["gpu"]["driver"] == other["gpu"]["driver"]
+
+
+def test_a_change_is_a_copy(healthy):
+    changed = state.set_value(healthy, "rails.enp1s0f0np0.speed_gbps", 13.3)
+    assert changed["rails"]["enp1s0f0np0"]["speed_gbps"] == 13.3
+    assert healthy["rails"]["enp1s0f0np0"]["speed_gbps"] == 97.98
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("gpu.vbios", "9A.0B.2D.00.00", "9A.0B.2D.00.00"),
+        ("gpu.cuda", "13.1", "13.1"),
+        ("rails.enp1s0f0np0.speed_gbps", "13", 13),
+        ("rdma.present", "false", False),
+        ("firmware.0.Version", "3.5.9", "3.5.9"),
+        ("meminfo.MemTotal", "127500000", 127500000),
+    ],
+)
+def test_values_from_a_command_line(healthy, key, text, value):
+    changed = state.set_value(healthy, key, state.convert(text))
+    place = changed
+    for part in key.split("."):
+        place = place[int(part)] if isinstance(place, list) else place[part]
+    assert place == value and type(place) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("gpu.colour", "red", "gpu.colour is not a key of the state file; gpu has bus_id, "),
+        ("nothing", 1, "the state has dgx_release, dmi, "),
+        ("rdma.present", 1, "rdma.present takes true or false, not 1"),
+        ("rails.enp1s0f0np0.speed_gbps", "slow", "takes a number"),
+        ("rails.enp1s0f0np0.speed_gbps", True, "takes a number"),
+        ("gpu.state", "tired", "gpu.state is one of ok, needs_reset"),
+        ("firmware.9.Version", "1", "is not a key"),
+    ],
+)
+def test_what_the_state_does_not_take(healthy, key, value, sentence):
+    with pytest.raises(state.StateError, match=sentence):
+        state.set_value(healthy, key, value)
