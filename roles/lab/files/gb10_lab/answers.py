@@ -368,7 +368,9 @@ def dmi_files(dmi: dict) -> dict[str, str]:
     arms = [f"{keyword}) value={shlex.quote(str(dmi[name]))} ;;" for keyword, name in keywords.items()]
     head = "# dmidecode 3.5\nGetting SMBIOS data from sysfs.\nSMBIOS 3.6.0 present.\n\n"
     tables = {
-        "0": ("0x0000", "BIOS Information", [("Vendor", "bios_vendor"), ("Version", "bios_version"), ("Release Date", "bios_date"), ("BIOS Revision", "bios_release")]),
+        "0": ("0x0000", "BIOS Information", [
+            ("Vendor", "bios_vendor"), ("Version", "bios_version"), ("Release Date", "bios_date"), ("BIOS Revision", "bios_release"),
+        ]),
         "1": ("0x0001", "System Information", [
             ("Manufacturer", "sys_vendor"), ("Product Name", "product_name"), ("Version", "product_version"), ("Serial Number", "product_serial"),
             ("UUID", "product_uuid"), ("SKU Number", "product_sku"), ("Family", "product_family"),

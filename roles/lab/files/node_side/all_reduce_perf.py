@@ -150,7 +150,8 @@ class Rank:
                 peer = following["ends"][0]
             outcome = rails.push(end["netdev"], end["address"], peer["address"], peer["port"])
             if outcome == "unreachable":
-                raise NcclError(f"ibv_modify_qp failed with 110 Connection timed out, {device}" if end["device"] else f"socketProgress: Connection timed out, {device}")
+                what = "ibv_modify_qp failed with 110 Connection timed out" if end["device"] else "socketProgress: Connection timed out"
+                raise NcclError(f"{what}, {device}")
             if outcome:
                 raise NcclError(f"NET/IB : Got completion with error 12, opcode 1, len 0, vendor err 129, {device}")
             via = f"NET/{mine['kind']}/{number}"

@@ -123,7 +123,10 @@ def main(argv: list[str]) -> int:
     sink = rails.Sink(port.netdev, address) if address else None
     connection = meet(wanted)
     if connection is None:
-        return fail(f"Couldn't connect to {wanted.peer}:{wanted.port}\nUnable to open file descriptor for socket connection Unable to init the socket connection")
+        return fail(
+            f"Couldn't connect to {wanted.peer}:{wanted.port}\n"
+            "Unable to open file descriptor for socket connection Unable to init the socket connection"
+        )
     dice = random.Random()
     mine = {
         "device": device, "index": index, "gid": gid or "::", "mtu": port.active_mtu(), "address": address, "port": sink.port if sink else None,
