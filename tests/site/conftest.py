@@ -4,11 +4,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
+from ansible_collections.gb10.fleet.plugins.plugin_utils.report import ssh_command
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LAB = os.environ.get("GB10_LAB", "test")
@@ -66,11 +68,23 @@ def playbook(*arguments: str, inventory: str = "lab", **options) -> Run:
 playbook.count = 0
 
 
+def hostvars() -> dict[str, dict]:
+    """The lab's host variables."""
+    return json.loads(run("ansible-inventory", "-i", "lab", "--list").stdout)["_meta"]["hostvars"]
+
+
 def on_node(node: str, command: str) -> str:
-    """Standard output of a shell command run as root on a node."""
-    process = run("ansible", "-i", "lab", node, "-b", "-m", "ansible.builtin.shell", "-a", command)
-    assert process.returncode == 0, process.stdout + process.stderr
-    return process.stdout.split("\n", 1)[1] if "\n" in process.stdout else ""
+    """Standard output of a shell script run as root on a node, or on both for `spark`."""
+    variables = hostvars()
+    said = ""
+    for name in sorted(variables) if node == "spark" else [node]:
+        process = subprocess.run(
+            [*shlex.split(ssh_command(variables[name], name)), "sudo", "bash", "-s"],
+            input=command, capture_output=True, text=True, timeout=300, check=False,
+        )
+        assert process.returncode == 0, process.stdout + process.stderr
+        said += process.stdout
+    return said
 
 
 @pytest.fixture(scope="session")
@@ -119,7 +133,7 @@ def node_state(node: str) -> dict[str, list[str]]:
         "units": "systemctl list-unit-files --no-legend --no-pager; systemctl list-units --all --no-legend --no-pager --plain "
         "--type=service,timer,socket,mount | awk '{print $1, $2, $4}'",
         "interfaces": "ip -o address show | awk '{print $2, $3, $4}'; ip -o link show | sed 's/^[0-9]*: //; s/ qlen.*//'; ip route",
-        "processes": "ps -eo user:20,args --no-headers | grep -v -e '\\[' -e ansible -e 'ps -eo' -e sshd -e sftp -e '/bin/sh -c' -e 'sudo'",
+        "processes": "ps -eo user:20,args --no-headers | grep -v -e '\\[' -e ansible -e 'ps -eo' -e ssh -e sftp -e 'bash -s' -e sudo -e '(sd-pam)' -e 'systemd --user'",
     }
     state = {}
     for name, command in commands.items():
@@ -132,12 +146,11 @@ def node_state(node: str) -> dict[str, list[str]]:
 
 def lab_inventory(folder: Path, clusters: dict[str, list[str]], variables: dict[str, dict] | None = None) -> str:
     """An inventory of the running lab's nodes with other clusters or host variables; its path."""
-    listing = json.loads(run("ansible-inventory", "-i", "lab", "--list").stdout)
-    hostvars = listing["_meta"]["hostvars"]
+    known = hostvars()
     inventory = {
         "spark": {
             "children": {
-                name: {"hosts": {host: {**hostvars[host], **(variables or {}).get(host, {})} for host in hosts}}
+                name: {"hosts": {host: {**known[host], **(variables or {}).get(host, {})} for host in hosts}}
                 for name, hosts in clusters.items()
             }
         }

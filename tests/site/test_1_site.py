@@ -1,9 +1,7 @@
 """From bare nodes to a served model: check mode tells the truth, the second run changes nothing."""
 from __future__ import annotations
 
-import json
-
-from conftest import node_state, on_node, playbook, run
+from conftest import hostvars, node_state, on_node, playbook, run
 
 
 def test_check_mode_on_bare_nodes_goes_to_the_end_and_changes_nothing(bare_state, checked):
@@ -39,7 +37,7 @@ def test_a_completion_from_outside_needs_the_key(served):
     answer = run("scripts/ask.py", "-i", "lab", "What are you?")
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "tensor parallel size 2" in answer.stdout
-    address = json.loads(run("ansible-inventory", "-i", "lab", "--list").stdout)["_meta"]["hostvars"]["spark-a"]["ansible_host"]
+    address = hostvars()["spark-a"]["ansible_host"]
     refused = run("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", f"http://{address}:8000/v1/models")
     assert refused.stdout == "401"
 

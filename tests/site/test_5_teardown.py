@@ -24,11 +24,12 @@ def test_a_second_teardown_changes_nothing(served):
 
 def test_what_a_user_had_comes_back(served):
     """Files that lie where ours go are kept and put back byte for byte, with their mode."""
+    mine = f"{NETPLAN} /etc/security/limits.d/60-gb10.conf"
     on_node("spark", f"printf 'network: {{version: 2}}\\n# mine\\n' > {NETPLAN} && chmod 600 {NETPLAN}")
-    on_node("spark", "printf '[Unit]\\nDescription=mine\\n' > /etc/systemd/system/gb10-ray.service && chmod 640 /etc/systemd/system/gb10-ray.service")
-    look = f"stat -c '%n %a %U %G' {NETPLAN} /etc/systemd/system/gb10-ray.service; sha256sum {NETPLAN} /etc/systemd/system/gb10-ray.service"
+    on_node("spark", "printf '# mine too\\n' > /etc/security/limits.d/60-gb10.conf && chmod 640 /etc/security/limits.d/60-gb10.conf")
+    look = f"stat -c '%n %a %U %G' {mine}; sha256sum {mine}"
     before = on_node("spark-b", look)
     assert playbook("site.yml", "--tags", "host,fabric").status == 0
-    assert "mine" not in on_node("spark-b", f"cat {NETPLAN}")
+    assert "mine" not in on_node("spark-b", f"cat {mine}")
     assert playbook("teardown.yml").status == 0
     assert on_node("spark-b", look) == before
