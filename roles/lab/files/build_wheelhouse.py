@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import argparse
 import base64
+import csv
 import email.parser
 import fcntl
 import hashlib
+import io
 import json
 import pathlib
 import re
@@ -112,11 +114,6 @@ def download(requirements: pathlib.Path, folder: pathlib.Path, torch_index: str)
     raise WheelhouseError(f"pip could not fetch the wheels; mend what it names and run again: {' '.join(errors)}")
 
 
-def record_line(name: str, content: bytes) -> str:
-    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-    return f"{name},sha256={digest},{len(content)}\n"
-
-
 class Wheel:
     """A wheel being written: members, then RECORD. Equal members give an equal file."""
 
@@ -125,19 +122,22 @@ class Wheel:
         self.path = folder / f"{stem}-{tags}.whl"
         self.info = f"{stem}.dist-info"
         self.archive = zipfile.ZipFile(self.path, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
-        self.lines: list[str] = []
+        self.record: list[tuple[str, str, str]] = []
 
     def add(self, name: str, content: bytes, mode: int = 0o644) -> None:
         member = zipfile.ZipInfo(name, TIMESTAMP)
         member.compress_type = zipfile.ZIP_DEFLATED
         member.external_attr = (0o100000 | mode) << 16
         self.archive.writestr(member, content, compresslevel=1)
-        self.lines.append(record_line(name, content))
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        self.record.append((name, f"sha256={digest}", str(len(content))))
 
     def close(self) -> pathlib.Path:
         member = zipfile.ZipInfo(f"{self.info}/RECORD", TIMESTAMP)
         member.external_attr = 0o100644 << 16
-        self.archive.writestr(member, "".join(self.lines) + f"{self.info}/RECORD,,\n")
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([*self.record, (member.filename, "", "")])
+        self.archive.writestr(member, text.getvalue())
         self.archive.close()
         return self.path
 
