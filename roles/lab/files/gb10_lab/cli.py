@@ -43,6 +43,9 @@ def up(options: argparse.Namespace) -> dict:
     name = layout.check_name(options.lab)
     names = layout.node_names(options.nodes)
     groups = layout.clusters(options.topology, names)
+    for option, folder in (("wheelhouse", options.wheelhouse), ("model", options.model)):
+        if folder and not Path(folder).is_dir():
+            raise host.LabError(f"The {option} folder {folder} is not there; run the playbook with lab_engine=false or make it first.")
     wanted = {
         "lab_topology": options.topology, "lab_renderer": options.renderer, "lab_nodes": names, "lab_engine": bool(options.wheelhouse),
     }
@@ -102,6 +105,8 @@ def start_supervisor(lab: record.Lab) -> None:
     while time.monotonic() < deadline:
         if lab.socket.exists() and host.is_held(lab.alive):
             return
+        if lab.failure.exists():
+            raise host.LabError(lab.failure.read_text())
         time.sleep(0.05)
     raise host.LabError(f"The lab's supervisor did not start within {START_LIMIT} s; see {log}.")
 

@@ -35,7 +35,7 @@ class LabError(Exception):
 
 
 def cache_folder() -> Path:
-    return Path(os.environ.get("GB10_LAB_CACHE") or Path.home() / ".cache" / "gb10-lab")
+    return Path(os.environ.get("GB10_LAB_CACHE") or "~/.cache/gb10-lab").expanduser().absolute()
 
 
 def require_root_on_linux() -> None:

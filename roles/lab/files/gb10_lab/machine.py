@@ -54,10 +54,13 @@ class Machine:
         """The node's own layer and its shared folder; done once, before the first boot."""
         for folder in (self.root, self.shared, self.layer / "upper", self.layer / "work"):
             folder.mkdir(parents=True, exist_ok=True)
-        host.run(
-            "mount", "-t", "overlay", f"gb10-lab-{self.machine}", "-o",
-            f"lowerdir={self.lab.image},upperdir={self.layer / 'upper'},workdir={self.layer / 'work'}", self.root,
-        )
+        layers = f"lowerdir={self.lab.image},upperdir={self.layer / 'upper'},workdir={self.layer / 'work'}"
+        mounted = host.run("mount", "-t", "overlay", f"gb10-lab-{self.machine}", "-o", layers, self.root, check=False)
+        if mounted.returncode:
+            raise host.LabError(
+                f"The lab's cache {self.lab.cache} cannot hold the disks of nodes ({mounted.stderr.strip().splitlines()[0]}); "
+                "set GB10_LAB_CACHE to a folder on ext4, xfs or btrfs."
+            )
         name = self.node.name
         host.write(self.root / "etc/hostname", f"{name}\n")
         host.write(self.root / "etc/hosts", f"127.0.0.1 localhost\n127.0.1.1 {name}\n::1 localhost ip6-localhost ip6-loopback\n")

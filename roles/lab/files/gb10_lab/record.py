@@ -63,6 +63,11 @@ class Lab:
         return self.folder / "supervisor.lock"
 
     @property
+    def failure(self) -> Path:
+        """Why the supervisor could not start, for who waits for it."""
+        return self.folder / "failure"
+
+    @property
     def switch_room(self) -> Path:
         return self.folder / "switch-room"
 

@@ -39,8 +39,12 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stopped.set)
-        for one in self.machines.values():
-            one.prepare()
+        try:
+            for one in self.machines.values():
+                one.prepare()
+        except (host.LabError, OSError) as error:
+            host.write(self.lab.failure, str(error))
+            raise
         server = await asyncio.start_unix_server(self._client, path=str(self.lab.socket))
         self.lab.socket.chmod(0o600)
         log.info("lab %s: %s", self.lab.name, ", ".join(self.machines))
