@@ -72,7 +72,10 @@ def netplan_text(rails: t.Sequence[t.Mapping[str, t.Any]], mtu: int, renderer: s
             # The boot does not wait for a peer that is off.
             "      optional: true",
         ]
-        if renderer == "networkd":
+        if renderer == "NetworkManager":
+            # Against another profile for the same interface, which would win or lose the boot by chance (NVIDIA/daqiri 77).
+            lines += ["      networkmanager:", "        passthrough:", '          connection.autoconnect-priority: "100"']
+        else:
             lines.append("      ignore-carrier: true")
     return "\n".join(lines) + "\n"
 

@@ -9,9 +9,9 @@ backup folder, together with an index of who manages which path:
     {"format": 1, "made": [folder, ...], "names": {name: {path: {"kind", "sensitive", "implied", "before"}}},
      "notes": {name: {...}}}
 
-`notes` are for what a module has to put back besides files. `before` is null where nothing was, else {"kind", "mode", "uid", "gid"} with "target" for a link and "copy" (a
-file name in the backup folder) for a file. The index is written before the first change on disk, so that an
-interrupted run can still be taken back.
+`notes` are for what a module has to put back besides files. `before` is null where nothing was, else
+{"kind", "mode", "uid", "gid"} with "target" for a link and "copy" (a file name in the backup folder) for a file.
+The index is written before the first change on disk, so that an interrupted run can still be taken back.
 """
 
 from __future__ import annotations
@@ -292,15 +292,11 @@ class NodeFiles:
         """Take everything of this name away and put back what was there before."""
         records = dict(self.own)
         changes, kept = self._plan_restore(records)
-        if not self.check_mode and self.name in self.index["names"]:
+        if not self.check_mode:
             self.index["notes"].pop(self.name, None)
             self._restore(records, kept)
-            if not self.index["names"]:
+            if not self.index["names"] and os.path.isdir(self.backup_folder):
                 self._forget_all()
-                for path in sorted(kept, key=len, reverse=True):
-                    if not os.listdir(path):
-                        os.rmdir(path)
-                        kept.remove(path)
         return Result(changes, [], kept)
 
     def _load(self) -> t.Dict[str, t.Any]:

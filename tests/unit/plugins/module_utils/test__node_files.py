@@ -138,6 +138,30 @@ def test_paths_no_longer_listed_are_given_back(node):
     assert list(manager(node).own) == [str(node / "etc/sub"), str(node / "etc/sub/c")]
 
 
+def test_an_empty_list_leaves_no_trace(node):
+    assert manager(node).present([]) == ([], [], [])
+    assert snapshot(node).keys() == {"etc"}
+    manager(node).present(entries(node, ("etc/x", {"content": ""})))
+    manager(node).present([])
+    assert not (node / "etc/x").exists()
+    manager(node).absent()
+    assert snapshot(node).keys() == {"etc"}
+
+
+def test_notes_are_kept_until_the_end(node):
+    first = manager(node)
+    first.notes = {"eth0": {"mtu": 1500}}
+    first.present(entries(node, ("etc/x", {"content": ""})))
+    again = manager(node)
+    assert again.notes == {"eth0": {"mtu": 1500}}
+    again.notes = {}
+    again.save_notes()
+    assert manager(node).notes == {}
+    manager(node, check_mode=True).save_notes()
+    manager(node).absent()
+    assert snapshot(node).keys() == {"etc"}
+
+
 def test_a_folder_with_files_of_others_stays_and_is_named(node):
     manager(node).present(entries(node, ("etc/models", {"kind": "directory"})))
     (node / "etc/models/users").write_text("mine")

@@ -38,7 +38,7 @@ class Node:
             MANAGEMENT: {"mtu": 1500, "addresses": ["10.20.30.7/24"], "up": True},
         }
 
-    def run(self, module, argv, **options):
+    def run(self, argv, **options):
         assert options["environ_update"] == {"LANGUAGE": "C", "LC_ALL": "C"}
         argv = [os.path.basename(argv[0])] + argv[1:]
         self.calls.append(" ".join(argv))
@@ -97,7 +97,7 @@ def node_fixture(tmp_path, monkeypatch):
     monkeypatch.setattr(_node_files, "BACKUP_FOLDER", str(tmp_path / "backup"))
     monkeypatch.setattr(fabric_rails, "PAUSE_SECONDS", 0)
     monkeypatch.setattr(AnsibleModule, "get_bin_path", lambda module, name, **options: f"/usr/bin/{name}")
-    monkeypatch.setattr(AnsibleModule, "run_command", lambda module, argv, **options: node.run(module, argv, **options))
+    monkeypatch.setattr(AnsibleModule, "run_command", node.run)
     return node
 
 
@@ -232,7 +232,8 @@ def test_network_manager_takes_up_each_connection_by_itself(node, run):
         f"nmcli --wait 7 connection up netplan-{A} ifname {A}",
         f"nmcli --wait 7 connection up netplan-{B} ifname {B}",
     ]
-    assert "ignore-carrier" not in (node.folder / "60-gb10-fabric.yaml").read_text()
+    text = (node.folder / "60-gb10-fabric.yaml").read_text()
+    assert "ignore-carrier" not in text and text.count('connection.autoconnect-priority: "100"') == 2
     node.broken = [A]
     node.links[A]["mtu"] = 1500
     assert f"look at 'nmcli device show {A}'" in run(rails=RAILS, limit=0)["msg"]

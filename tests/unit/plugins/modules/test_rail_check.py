@@ -36,12 +36,13 @@ class Node:
         self.missing = []
         self.calls = []
 
-    def run(self, module, argv, **options):
+    def run(self, argv, **options):
         assert options["environ_update"] == {"LANGUAGE": "C", "LC_ALL": "C"}
         tool = os.path.basename(argv[0])
         self.calls.append(" ".join([tool] + argv[1:]))
         if tool == "ip":
-            info = [{"local": address.split("/")[0], "prefixlen": int(address.split("/")[1])} for address in self.addresses]
+            pairs = [address.split("/") for address in self.addresses]
+            info = [{"local": address, "prefixlen": int(prefix)} for address, prefix in pairs]
             link = {"ifname": "enp1s0f0np0", "flags": self.flags, "mtu": self.mtu, "operstate": "UP", "addr_info": info}
             return 0, json.dumps([link]), ""
         if tool == "ibv_devinfo":
@@ -56,7 +57,7 @@ def node_fixture(monkeypatch):
     monkeypatch.setattr(
         AnsibleModule, "get_bin_path", lambda module, name, **options: None if name in node.missing else f"/usr/bin/{name}"
     )
-    monkeypatch.setattr(AnsibleModule, "run_command", lambda module, argv, **options: node.run(module, argv, **options))
+    monkeypatch.setattr(AnsibleModule, "run_command", node.run)
     return node
 
 
