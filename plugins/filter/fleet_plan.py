@@ -75,7 +75,16 @@ _value:
     findings: []
 """
 
-from ansible_collections.gb10.fleet.plugins.plugin_utils.plan import fleet_plan
+from ansible.errors import AnsibleFilterError
+from ansible_collections.gb10.fleet.plugins.plugin_utils.plan import PlanError, fleet_plan
+
+
+def fleet_plan_filter(clusters, hostvars):
+    """The plan; what stops planning altogether is an error with the cure."""
+    try:
+        return fleet_plan(clusters, hostvars)
+    except PlanError as error:
+        raise AnsibleFilterError(str(error)) from error
 
 
 class FilterModule:
@@ -83,4 +92,4 @@ class FilterModule:
 
     def filters(self):
         """Name to function."""
-        return {"fleet_plan": fleet_plan}
+        return {"fleet_plan": fleet_plan_filter}

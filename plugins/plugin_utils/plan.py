@@ -18,7 +18,13 @@ from ansible_collections.gb10.fleet.plugins.plugin_utils.toolchain import (
     suggestion,
     toolchain,
 )
-from netaddr import AddrFormatError, IPAddress, IPNetwork
+
+try:
+    from netaddr import AddrFormatError, IPAddress, IPNetwork
+except ImportError as error:
+    NETADDR_ERROR: ImportError | None = error
+else:
+    NETADDR_ERROR = None
 
 SUBNETS = ("192.168.100.0/24", "192.168.101.0/24")
 MTU = 9000
@@ -66,6 +72,10 @@ def finding(identifier: str, severity: str, node: str | None, what: str, cure: s
     }
 
 
+class PlanError(Exception):
+    """A sentence for the user, for what stops planning altogether."""
+
+
 def fleet_plan(clusters: t.Sequence[t.Mapping[str, t.Any]], hostvars: t.Mapping[str, t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
     """Plan every cluster whose nodes have been looked at.
 
@@ -79,7 +89,12 @@ def fleet_plan(clusters: t.Sequence[t.Mapping[str, t.Any]], hostvars: t.Mapping[
         {cluster, nodes, head, role: head|worker, topology: single|pair|switch|ring, tensor_parallel, executor: ray|none, mtu,
         rails: [{netdev, device, cage, address, prefix, subnet, peers: [{node, address}]}], address, interface, head_address,
         hosts: [{address, names}], toolchain, profile, model: {name, source}}.
+
+    Raises:
+        PlanError: netaddr is missing on the controller.
     """
+    if NETADDR_ERROR is not None:
+        raise PlanError("The Python package netaddr is missing on the controller: install what requirements.txt lists.") from NETADDR_ERROR
     findings = _membership(clusters)
     nodes: dict[str, dict] = {}
     named = [cluster for cluster in clusters if cluster["name"] is not None and cluster["nodes"]]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.gb10.fleet.plugins.filter import environment_text, fleet_plan, nccl_environment, toolchain
+from ansible_collections.gb10.fleet.plugins.plugin_utils import plan
 
 
 def filters_of(module):
@@ -26,6 +27,12 @@ def test_the_plan_feeds_the_environment(fleet):
     assert worker["NCCL_DEBUG"] == "INFO"
     text = filters_of(environment_text)["environment_text"](worker)
     assert "NCCL_IB_HCA==rocep1s0f0,roceP2p1s0f0\n" in text
+
+
+def test_a_controller_without_netaddr_is_told_what_to_install(fleet, monkeypatch):
+    monkeypatch.setattr(plan, "NETADDR_ERROR", ImportError("No module named 'netaddr'"))
+    with pytest.raises(AnsibleFilterError, match="netaddr is missing on the controller: install what requirements.txt lists"):
+        filters_of(fleet_plan)["fleet_plan"](fleet.clusters, fleet.hostvars)
 
 
 def test_a_wrong_override_is_an_error_with_the_cure(fleet):
