@@ -129,9 +129,15 @@ class Machine:
         if self.written.get("dgx-release") != text:
             host.write(release, text)
             self.written["dgx-release"] = text
-        changes = self.state["meminfo"]
-        if changes:
-            self._write_shared("meminfo", answers.meminfo(Path("/proc/meminfo").read_text(), changes))
+        self._save_meminfo()
+
+    def _save_meminfo(self) -> None:
+        """Written in place: the running node has this very file bound over its /proc/meminfo. Gone with the next boot."""
+        path, changes = self.shared / "meminfo", self.state["meminfo"]
+        if changes or path.exists():
+            path.write_text(answers.meminfo(Path("/proc/meminfo").read_text(), changes))
+        if not changes and self.process_id is None:
+            path.unlink(missing_ok=True)
 
     def functions(self) -> tuple[layout.Function, ...]:
         """The NIC functions that the next boot finds. Without any cable a Spark takes the whole card off the PCI bus."""

@@ -125,7 +125,7 @@ def healthy(lab: str, node: str) -> dict:
                 "Releases": [],
             },
         ],
-        # Null: the host's own /proc/meminfo. A mapping of meminfo's names to kB lays a changed one over it.
+        # Empty: the host's own /proc/meminfo. Names and kB: a changed one lies over it from the next boot on.
         "meminfo": {},
     }
 
