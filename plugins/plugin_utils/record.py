@@ -10,7 +10,7 @@ import typing as t
 # Result of a role's verify.yml, by its registered name, and what of it is worth keeping.
 GATES = {
     "fabric": ("fabric_check", ("passed",)),
-    "vllm": ("vllm_proven", ("key",)),
+    "vllm": ("vllm_in_use", ("key",)),
     "model": ("model_proven", ("digest", "bytes")),
     "ray": ("ray_nodes", ()),
     "serve": ("serve_smoke", ("seconds", "system_fingerprint")),
