@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fcntl
+import threading
 
 import pytest
 from gb10_lab import host, image
@@ -28,6 +29,22 @@ def test_a_lock_is_held_while_its_holder_lives(tmp_path):
         fcntl.flock(handle, fcntl.LOCK_EX)
         assert host.is_held(path)
     assert not host.is_held(path)
+
+
+def test_a_lock_that_its_holder_deleted_is_taken_anew(tmp_path):
+    path = tmp_path / "run" / "lock"
+    taken = []
+    with host.locked(path):
+        waiter = threading.Thread(target=lambda: take(path, taken))
+        waiter.start()
+        path.unlink()
+    waiter.join(10)
+    assert taken == [True]
+
+
+def take(path, taken):
+    with host.locked(path):
+        taken.append(path.exists())
 
 
 def test_the_inotify_limit_is_raised_once_and_put_back(monkeypatch, tmp_path):

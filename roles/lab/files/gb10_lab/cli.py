@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import socket
@@ -140,10 +141,11 @@ def down(options: argparse.Namespace) -> dict:
         with host.locked(host.RUN / ".lock"):
             if not list(host.RUN.glob("*/lab.json")):
                 host.restore_inotify_limit()
-    (host.RUN / f"{name}.lock").unlink(missing_ok=True)
-    if not any(path.name != ".lock" for path in host.RUN.iterdir()):
-        (host.RUN / ".lock").unlink(missing_ok=True)
-        host.RUN.rmdir()
+            (host.RUN / f"{name}.lock").unlink(missing_ok=True)
+            if [path.name for path in host.RUN.iterdir()] == [".lock"]:
+                (host.RUN / ".lock").unlink()
+                with contextlib.suppress(OSError):
+                    host.RUN.rmdir()
     return {"changed": bool(there), "actions": [f"remove {trace}" for trace in there]}
 
 

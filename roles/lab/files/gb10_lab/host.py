@@ -69,10 +69,15 @@ def run(*argv: str | os.PathLike[str], check: bool = True, timeout: float = 60, 
 
 @contextlib.contextmanager
 def locked(path: Path):
-    """Hold a lock file for the time of the block; wait for whoever has it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    """Hold a lock file for the time of the block; wait for whoever has it. A file that its last holder deleted does not count."""
+    with contextlib.ExitStack() as stack:
+        while True:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                handle = stack.enter_context(open(path, "w"))
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                if os.path.samestat(os.fstat(handle.fileno()), path.stat()):
+                    break
         yield
 
 
