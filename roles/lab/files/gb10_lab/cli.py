@@ -127,10 +127,11 @@ def summary(lab: record.Lab) -> dict:
 def down(options: argparse.Namespace) -> dict:
     """End the lab and remove all that it or a dead one of its name left."""
     name = layout.check_name(options.lab)
+    if options.check:
+        there = traces(name)
+        return {"changed": bool(there), "actions": [f"remove {trace}" for trace in there]}
     with host.locked(host.RUN / f"{name}.lock"):
         there = traces(name)
-        if options.check:
-            return {"changed": bool(there), "actions": [f"remove {trace}" for trace in there]}
         lab = record.running(name)
         if lab:
             ask(lab, do="stop")
