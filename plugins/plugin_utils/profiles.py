@@ -39,7 +39,8 @@ def profile_paths(own_folder: str | None = None, folder: str = FOLDER) -> dict[s
     """
     folders = [folder]
     if own_folder:
-        own = os.path.abspath(os.path.expanduser(str(own_folder)))
+        # Not abspath, which would take `..` behind a link such as the root's spark-pair for the wrong folder.
+        own = os.path.realpath(os.path.expanduser(str(own_folder)))
         if not os.path.isdir(own):
             raise ProfileError(f"spark_profiles is {own_folder}, which is no folder on the controller: correct it or leave it out.")
         folders.append(own)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible_collections.gb10.fleet.plugins.plugin_utils.profiles import load_profile, profile_paths
 
 ROOT = Path(__file__).parents[2]
 ROLES = sorted(path.parent.parent.name for path in ROOT.glob("roles/*/meta/argument_specs.yml"))
@@ -88,3 +89,13 @@ def test_the_collection_is_five_links_to_the_checkout():
 @pytest.mark.parametrize("name", ["spark-pair", "spark-fleet"])
 def test_inventories_have_a_link_at_the_root(name):
     assert os.readlink(ROOT / name) == f"inventories/{name}"
+
+
+@pytest.mark.skipif(not (ROOT / "inventories").is_dir(), reason="an installed collection has no inventories")
+@pytest.mark.parametrize("name", ["spark-pair", "spark-fleet"])
+def test_the_sample_inventories_serve_a_profile_that_their_toolchain_can(name):
+    variables = yaml.safe_load((ROOT / "inventories" / name / "group_vars" / "all.yml").read_text(encoding="utf-8"))
+    own = variables["spark_profiles"].replace("{{ inventory_dir }}", str(ROOT / name if (ROOT / name).exists() else ROOT / "inventories" / name))
+    path = profile_paths(own)[variables["spark_profile"]]
+    able = load_profile(variables["spark_profile"], path)["toolchains"]
+    assert not able or variables.get("spark_toolchain", "cuda-12.8") in able

@@ -30,6 +30,14 @@ def test_own_profiles_win_over_the_collections(tmp_path):
     assert profile_paths(None, str(tmp_path / "nowhere")) == {}
 
 
+def test_a_folder_beside_the_target_of_a_link(tmp_path):
+    (tmp_path / "inventories" / "pair").mkdir(parents=True)
+    (tmp_path / "inventories" / "profiles").mkdir()
+    (tmp_path / "pair").symlink_to("inventories/pair")
+    write(tmp_path / "inventories" / "profiles", "x", GOOD)
+    assert "x" in profile_paths(f"{tmp_path}/pair/../profiles")
+
+
 def test_the_home_folder_is_understood(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "mine").mkdir()
