@@ -21,7 +21,6 @@ import csv
 import email.parser
 import hashlib
 import io
-import json
 import pathlib
 import re
 import shutil
@@ -241,33 +240,61 @@ def node_image(cache: pathlib.Path, renderer: str, mirror: str) -> pathlib.Path:
 
 
 def build(folder: pathlib.Path, requirements: pathlib.Path, torch_index: str, renderer: str, mirror: str) -> bool:
-    """Make the folder unless it was made from the same inputs. Returns whether it was made."""
+    """Make what the folder, a link, leads to, unless it was made from the same inputs. Returns whether it was made.
+
+    Labs that run keep the one that they were started with.
+    """
     wanted = key(requirements.read_text(encoding="utf-8"), bool(renderer))
-    made = folder / "made-from.json"
-    if made.exists() and json.loads(made.read_text(encoding="utf-8")).get("key") == wanted:
-        return False
-    partial = folder.with_name(f"{folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    place = folder.with_name(f"{folder.name}-{wanted[:12]}")
+    if place.is_dir():
+        built = False
+    else:
+        partial = folder.with_name(f"{folder.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        fill(partial, requirements, torch_index, lambda: node_image(folder.parent, renderer, mirror) if renderer else None)
+        partial.rename(place)
+        built = True
+    if not (folder.is_symlink() and folder.readlink() == pathlib.Path(place.name)):
+        following = folder.with_name(f"{folder.name}.new")
+        following.unlink(missing_ok=True)
+        following.symlink_to(place.name)
+        following.replace(folder)
+    for old in folder.parent.glob(f"{folder.name}-*"):
+        if old != place and not is_mounted(old):
+            shutil.rmtree(old)
+    return built
+
+
+def is_mounted(folder: pathlib.Path) -> bool:
+    """Whether a process sees the folder at another place, as the nodes of a running lab do."""
+    for table in pathlib.Path("/proc").glob("[0-9]*/mountinfo"):
+        try:
+            if folder.name in table.read_text(encoding="utf-8", errors="replace"):
+                return True
+        except OSError:  # The process has ended.
+            continue
+    return False
+
+
+def fill(partial: pathlib.Path, requirements: pathlib.Path, torch_index: str, root: t.Callable[[], pathlib.Path | None]) -> None:
+    """Put wheels and hashes into an empty folder, step by step."""
     steps: list[tuple[str, t.Callable[[], None]]] = [
         ("fetching the wheels", lambda: download(requirements, partial, torch_index)),
         ("giving vLLM its name", lambda: rename_vllm(partial)),
         ("packing the platform for Ray", lambda: make_plugin(partial)),
     ]
-    if renderer:
-        steps.append(("compiling", lambda: make_bytecode(partial, node_image(folder.parent, renderer, mirror))))
+    image_root = root()
+    if image_root:
+        steps.append(("compiling", lambda: make_bytecode(partial, image_root)))
     steps.append(("writing the hashes", lambda: write_requirements(partial)))
     for what, step in steps:
         say(what)
         begin = time.monotonic()
         step()
         say(f"{what}: {time.monotonic() - begin:.0f} s")
-    (partial / made.name).write_text(json.dumps({"key": wanted}) + "\n", encoding="utf-8")
     for path in partial.iterdir():
         path.chmod(0o644)
-    shutil.rmtree(folder, ignore_errors=True)
-    partial.rename(folder)
-    return True
 
 
 def main() -> int:
