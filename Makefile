@@ -17,10 +17,11 @@ environment: .venv/controller ## The controller's environment in .venv
 
 test-environment: .venv/tests ## The same with the test tools
 
-.venv/bin/python: .python-version
-	@python=$$(scripts/find-python) && echo "make: .venv with $$($$python --version)" && $$python -m venv --clear .venv
+# A link to an interpreter is as old as that: what make compares are files of its own.
+.venv/created: .python-version
+	@python=$$(scripts/find-python) && echo "make: .venv with $$($$python --version)" && $$python -m venv --clear .venv && touch $@
 
-.venv/controller: .venv/bin/python requirements.txt
+.venv/controller: .venv/created requirements.txt
 	@echo "make: installing ansible-core and what it needs" && .venv/bin/python -m pip install --quiet -r requirements.txt && touch $@
 
 .venv/tests: .venv/controller requirements-dev.txt
