@@ -373,9 +373,15 @@ def pull_plan(wanted: t.Sequence[File], partial: t.Sequence[File], installed: t.
     return plan
 
 
+def is_start(status: os.stat_result, size: int) -> bool:
+    """Whether something may be the start of a file of a size, to be written on. Not so a link into the installed tree."""
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_size < size
+
+
 def prepare(partial: str, installed: str, plan: Plan) -> None:
     """Make the half-built tree hold what is there already, and nothing that would be in the way of the rest."""
-    wanted = {*plan.kept, *(path for path, _earlier in plan.links), *(file["path"] for file in plan.fetch)}
+    fetch = {file["path"]: file["size"] for file in plan.fetch}
+    wanted = {*plan.kept, *fetch, *(path for path, _earlier in plan.links)}
     if os.path.islink(partial) or not os.path.isdir(partial):
         remove(partial)
     os.makedirs(partial, mode=FOLDER_MODE, exist_ok=True)
@@ -386,10 +392,8 @@ def prepare(partial: str, installed: str, plan: Plan) -> None:
                 if not os.listdir(path):
                     os.rmdir(path)
                 continue
-            status = os.lstat(path)
             relative = os.path.relpath(path, partial)
-            # A link into the installed tree must not be written through, and of a fetched file it may be from an earlier plan.
-            if relative not in wanted or not stat.S_ISREG(status.st_mode) or (status.st_nlink > 1 and relative not in plan.kept):
+            if relative not in plan.kept and not is_start(os.lstat(path), fetch.get(relative, 0)):
                 os.unlink(path)
     for path in sorted(wanted):
         os.makedirs(os.path.dirname(os.path.join(partial, path)), mode=FOLDER_MODE, exist_ok=True)

@@ -50,21 +50,20 @@ def unit_command(systemd_run: str, rsync: str, user: str, limit_seconds: int) ->
     ]
 
 
-def fetch_command(rsync: str, url: str, basis: str, target: str) -> list[str]:
+def fetch_command(rsync: str, url: str, target: str) -> list[str]:
     """Command that fetches the files named on standard input, each ended by a zero byte, into a folder.
 
-    Every named file differs from what is there, also where size and time are equal. Files are written in place, so that what a
-    broken off copy brought is the start of the next one, however it ended; the installed tree gives what is the same in it.
+    A file that is there is the start of the wanted one, which a broken off copy left, and only the rest is sent: comparing block
+    by block costs more than sending anew. Whether start and rest belong together is for the caller to prove.
 
     Args:
         rsync: path of the program.
         url: the share.
-        basis: installed tree, read only.
         target: folder to write into.
     """
     return [
-        rsync, "--times", "--perms", "--chmod=D755,F644", "--inplace", "--ignore-times", "--fuzzy", "--fuzzy",
-        f"--copy-dest={basis}", "--from0", "--files-from=-", "--timeout=120", "--contimeout=20", "--stats", url, target,
+        rsync, "--times", "--perms", "--chmod=D755,F644", "--append", "--from0", "--files-from=-", "--timeout=120", "--contimeout=20",
+        "--stats", url, target,
     ]
 
 

@@ -186,13 +186,13 @@ class Pull:
         rsync = self.module.get_bin_path("rsync")
         if rsync is None:
             self.module.fail_json(msg="There is no rsync on this node: run the role host, which installs it (variable host_packages).")
-        command = fetch_command(rsync, self.source, self.path, self.partial)
+        command = fetch_command(rsync, self.source, self.partial)
         names = "\0".join(file["path"] for file in files) + "\0"
         status, output, error = self.module.run_command(
             command, data=names, binary_data=True, environ_update={"LC_ALL": "C", "LANGUAGE": "C"},
         )
         if status:
-            said = (error or output).strip().replace("\n", "; ")
+            said = (error or output).strip().replace("\n", "; ") or f"rsync ended with {status}"
             self.module.fail_json(
                 msg=f"{self.path} was not fetched from {self.source}: {said}. Run again, which goes on from here; if it fails again, look at "
                 "the rail to the head (role fabric) and at journalctl -u gb10-share on the head.",
@@ -264,7 +264,8 @@ class Pull:
             remove(self.partial)
             remove(old_path(self.path))
         make_tree_plain(self.path)
-        scan(self.path, self.seen)
+        for tree in (self.path, self.partial):
+            scan(tree, self.seen)
         self.write_record(self.digest)
         return result
 
