@@ -29,6 +29,10 @@ options:
   api_key_file:
     description: File on the node with the key. Without it the request shows none.
     type: path
+  guarded:
+    description: Fail when the engine lists its models to somebody who shows no key. Only with O(api_key_file).
+    type: bool
+    default: false
   model:
     description: Served name of the model.
     type: str
@@ -65,6 +69,7 @@ EXAMPLES = r"""
       - role: user
         content: What are you?
     expect: tiny model
+    guarded: true
     wait: 600
   become: true
 """
@@ -114,6 +119,7 @@ from ansible_collections.gb10.fleet.plugins.module_utils._chat import AnswerErro
 
 PAUSE = 0.5
 NOT_READY = (502, 503)
+UNAUTHORIZED = 401
 
 
 def ask(request: urllib.request.Request, timeout: float) -> tuple[int, bytes]:
@@ -137,6 +143,7 @@ def main() -> None:
         argument_spec={
             "url": {"type": "str", "required": True},
             "api_key_file": {"type": "path", "no_log": False},
+            "guarded": {"type": "bool", "default": False},
             "model": {"type": "str", "required": True},
             "messages": {"type": "list", "elements": "dict", "required": True},
             "expect": {"type": "str"},
@@ -144,6 +151,7 @@ def main() -> None:
             "timeout": {"type": "int", "default": 120},
             "wait": {"type": "int", "default": 0},
         },
+        required_if=[("guarded", True, ["api_key_file"])],
         supports_check_mode=True,
     )
     given = module.params
@@ -179,9 +187,14 @@ def main() -> None:
         answer = parse_answer(status, reply, given["model"], given["expect"])
     except AnswerError as error:
         module.fail_json(msg=f"{given['url']}: {error}")
-    module.exit_json(
-        changed=False, seconds=round(time.monotonic() - asked, 3), waited=round(asked - begin, 3), **answer
-    )
+    seconds = round(time.monotonic() - asked, 3)
+    if given["guarded"]:
+        status, _reply = ask(urllib.request.Request(f"{given['url'].rstrip('/')}/models"), given["timeout"])
+        if status != UNAUTHORIZED:
+            module.fail_json(
+                msg=f"{given['url']} answers without a key (HTTP {status} instead of {UNAUTHORIZED}): see that its unit gets VLLM_API_KEY."
+            )
+    module.exit_json(changed=False, seconds=seconds, waited=round(asked - begin, 3), **answer)
 
 
 if __name__ == "__main__":

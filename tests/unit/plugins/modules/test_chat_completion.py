@@ -32,6 +32,12 @@ class Engine(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(REPLY)
 
+    def do_GET(self):
+        self.server.seen.append((self.path, self.headers.get("Authorization"), None))
+        self.send_response(self.server.keyless)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
     def log_message(self, *_arguments):
         """Quiet."""
 
@@ -40,7 +46,7 @@ class Engine(http.server.BaseHTTPRequestHandler):
 def engine(monkeypatch):
     monkeypatch.setattr(chat_completion, "PAUSE", 0.01)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Engine) as server:
-        server.seen, server.statuses, server.delay = [], [200], 0
+        server.seen, server.statuses, server.delay, server.keyless = [], [200], 0, 401
         threading.Thread(target=server.serve_forever, daemon=True).start()
         server.url = f"http://127.0.0.1:{server.server_port}/v1"
         yield server
@@ -66,6 +72,22 @@ def test_an_answer_with_the_key_from_its_file(engine, call, tmp_path):
     assert (path, authorization) == ("/v1/chat/completions", "Bearer k3y-of-the-test")
     assert body == {"model": "tiny", "messages": MESSAGES, "max_tokens": 9, "temperature": 0}
     assert "k3y" not in json.dumps(result)
+
+
+@pytest.mark.parametrize(("keyless", "status"), [(401, 0), (200, 1)])
+def test_an_engine_that_answers_without_a_key_fails(engine, call, tmp_path, keyless, status):
+    key = tmp_path / "api-key"
+    key.write_text("k3y-of-the-test\n", encoding="utf-8")
+    engine.keyless = keyless
+    ended, result = call(engine.url, api_key_file=str(key), guarded=True)
+    assert ended == status
+    assert engine.seen[-1] == ("/v1/models", None, None)
+    if status:
+        assert "answers without a key (HTTP 200 instead of 401)" in result["msg"]
+
+
+def test_guarded_needs_a_key(engine, call):
+    assert call(engine.url, guarded=True)[0] == 1
 
 
 def test_it_waits_while_the_engine_is_not_ready(engine, call):
