@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -319,10 +320,25 @@ def read_record(path: str | None) -> dict[str, t.Any] | None:
     return record
 
 
+@contextlib.contextmanager
+def lock(folder: str) -> t.Iterator[int]:
+    """Wait until nobody else works on the records of a folder, which is made when it is missing.
+
+    Yields:
+        The handle that holds the lock. A process that inherits it holds the lock as well, until it ends.
+    """
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield handle
+    finally:
+        os.close(handle)
+
+
 def write_record(path: str, record: t.Mapping[str, t.Any]) -> None:
     """Write a record that only root reads, whole or not at all."""
     folder = os.path.dirname(path)
-    os.makedirs(folder, mode=0o700, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".record-")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:

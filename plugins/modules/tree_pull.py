@@ -126,6 +126,7 @@ from ansible_collections.gb10.fleet.plugins.module_utils._tree import (
     file_digest,
     free_bytes,
     installed_state,
+    lock,
     make_tree_plain,
     old_path,
     partial_path,
@@ -147,15 +148,16 @@ ATTEMPTS = 2
 class Pull:
     """One tree, from what is there to what is wanted."""
 
-    def __init__(self, module: AnsibleModule) -> None:
+    def __init__(self, module: AnsibleModule, locks: tuple[int, ...] = ()) -> None:
         self.module = module
+        self.locks = locks
+        self.record_path: str = module.params["record"]
         self.path: str = os.path.normpath(module.params["path"])
         self.partial = partial_path(self.path)
         self.source: str = module.params["source"] or ""
         self.wanted = sorted(module.params["files"], key=lambda file: file["path"])
         check_paths(self.wanted)
         self.digest = tree_digest(self.wanted)
-        self.record_path: str = module.params["record"]
         self.record = read_record(self.record_path)
         self.seen: dict[str, list[t.Any]] = self.record["seen"] if self.record else {}
 
@@ -189,7 +191,7 @@ class Pull:
         command = fetch_command(rsync, self.source, self.partial)
         names = "\0".join(file["path"] for file in files) + "\0"
         status, output, error = self.module.run_command(
-            command, data=names, binary_data=True, environ_update={"LC_ALL": "C", "LANGUAGE": "C"},
+            command, data=names, binary_data=True, pass_fds=self.locks, environ_update={"LC_ALL": "C", "LANGUAGE": "C"},
         )
         if status:
             said = (error or output).strip().replace("\n", "; ") or f"rsync ended with {status}"
@@ -284,6 +286,15 @@ class Pull:
         take_place(self.path)
 
 
+def install(module: AnsibleModule) -> dict[str, t.Any]:
+    """Install what is missing; returns the module's result."""
+    if module.check_mode:
+        return Pull(module).install()
+    # Of a run that was killed the copying may go on: it ends first, since its rsync has a share in the lock.
+    with lock(os.path.dirname(module.params["record"])) as handle:
+        return Pull(module, (handle,)).install()
+
+
 def uninstall(module: AnsibleModule) -> dict[str, t.Any]:
     """Remove what is recorded; returns the module's result."""
     place: str = module.params["record"]
@@ -336,7 +347,7 @@ def main() -> None:
         else:
             if not module.params["source"] and not module.check_mode:
                 module.fail_json(msg="source is missing: name the folder, or the URL that tree_share returned.")
-            result = Pull(module).install()
+            result = install(module)
     except ValueError as error:
         module.fail_json(msg=str(error))
     except OSError as error:

@@ -37,9 +37,10 @@ class Rsync:
         self.fail = None
         self.spoil = 0
 
-    def __call__(self, _module, command, data=None, binary_data=False, environ_update=None):
+    def __call__(self, _module, command, data=None, binary_data=False, pass_fds=(), environ_update=None):
         assert command[0] == "/usr/bin/rsync" and "--append" in command and command[-2] == URL
         assert binary_data and environ_update["LC_ALL"] == "C"
+        assert os.path.basename(os.readlink(f"/proc/self/fd/{pass_fds[0]}")) == "manifests"
         names = data.rstrip("\0").split("\0")
         self.names.append(names)
         received = 0
