@@ -128,7 +128,7 @@ def node_state(node: str) -> dict[str, list[str]]:
     commands = {
         "files": "find /etc /opt /usr/local /usr/lib/systemd /usr/lib/udev /var/lib /var/cache /srv /home /root /boot -xdev "
         "-printf '%p %y %m %u %g %l\\n'",
-        "contents": "find /etc /usr/local /srv/models /home /root -xdev -type f -exec sha256sum {} +",
+        "contents": "find /etc /usr/local /srv /home /root -xdev -path /srv/wheelhouse -prune -o -type f -exec sha256sum {} +",
         "accounts": "getent passwd; getent group",
         "units": "systemctl list-unit-files --no-legend --no-pager; systemctl list-units --all --no-legend --no-pager --plain "
         "--type=service,timer,socket,mount | awk '{print $1, $2, $4}'",
