@@ -128,10 +128,11 @@ installed:
     sound: true
 """
 
+import os
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gb10.fleet.plugins.module_utils._tree import installed_state, read_record, scan, write_record
+from ansible_collections.gb10.fleet.plugins.module_utils._tree import installed_state, lock, read_record, scan, write_record
 
 
 def main() -> None:
@@ -152,8 +153,11 @@ def main() -> None:
         del result["plain"]
         if module.params["installed"]:
             result["installed"] = installed_state(module.params["installed"], record, seen)
-        if record and seen != record["seen"] and not module.check_mode:
-            write_record(module.params["record"], {**record, "seen": seen})
+        if record and any(record["seen"].get(path) != known for path, known in seen.items()) and not module.check_mode:
+            # Reading takes long: what was installed meanwhile stays recorded.
+            with lock(os.path.dirname(module.params["record"])):
+                current = read_record(module.params["record"]) or record
+                write_record(module.params["record"], {**current, "seen": {**current["seen"], **seen}})
     except ValueError as error:
         module.fail_json(msg=str(error))
     except OSError as error:

@@ -266,10 +266,17 @@ class Pull:
             remove(self.partial)
             remove(old_path(self.path))
         make_tree_plain(self.path)
-        for tree in (self.path, self.partial):
-            scan(tree, self.seen)
+        self.remember()
         self.write_record(self.digest)
         return result
+
+    def remember(self) -> None:
+        """Take the sums of the installed files, which are proven by now, as seen."""
+        scan(self.partial, self.seen)
+        root = os.path.realpath(self.path)
+        for file in self.wanted:
+            path = os.path.join(root, file["path"])
+            self.seen[path] = [*stamp(os.stat(path)), file["sha256"]]
 
     def build(self, plan: Plan, result: dict[str, t.Any]) -> None:
         """Build the tree beside its place, prove it and put it there."""

@@ -57,6 +57,21 @@ def test_what_was_read_is_remembered_other_than_in_check_mode(call, model, tmp_p
     assert record.stat().st_mtime_ns == written
 
 
+def test_what_is_installed_meanwhile_stays_recorded(call, model, tmp_path, monkeypatch):
+    record = tmp_path / "model.json"
+    write_record(str(record), {"path": str(model), "digest": None, "seen": {}})
+    whole = tree_manifest.scan
+
+    def slow(path, seen):
+        write_record(str(record), {"path": str(model), "digest": "d", "seen": {"/other": [1, 2, 3, "s"]}})
+        return whole(path, seen)
+
+    monkeypatch.setattr(tree_manifest, "scan", slow)
+    call(path=model, record=record)
+    assert read_record(str(record))["digest"] == "d"
+    assert sorted(read_record(str(record))["seen"]) == sorted(["/other", f"{model}/config.json"])
+
+
 def test_a_damaged_record_is_said(call, model, tmp_path):
     (tmp_path / "model.json").write_text("{", encoding="utf-8")
     status, result = call(path=model, record=tmp_path / "model.json")

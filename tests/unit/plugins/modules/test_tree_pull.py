@@ -12,6 +12,7 @@ import stat
 import pytest
 from ansible.module_utils import basic
 from ansible.module_utils.testing import patch_module_args
+from ansible_collections.gb10.fleet.plugins.module_utils import _tree
 from ansible_collections.gb10.fleet.plugins.module_utils._tree import read_record, scan
 from ansible_collections.gb10.fleet.plugins.modules import tree_pull
 
@@ -37,7 +38,7 @@ class Rsync:
         self.fail = None
         self.spoil = 0
 
-    def __call__(self, _module, command, data=None, binary_data=False, pass_fds=(), environ_update=None):
+    def run(self, command, data=None, binary_data=False, pass_fds=(), environ_update=None):
         assert command[0] == "/usr/bin/rsync" and "--append" in command and command[-2] == URL
         assert binary_data and environ_update["LC_ALL"] == "C"
         assert os.path.basename(os.readlink(f"/proc/self/fd/{pass_fds[0]}")) == "manifests"
@@ -58,7 +59,7 @@ class Rsync:
 def rsync(source, monkeypatch):
     client = Rsync(source)
     monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda *_arguments: "/usr/bin/rsync")
-    monkeypatch.setattr(basic.AnsibleModule, "run_command", lambda *arguments, **options: client(*arguments, **options))
+    monkeypatch.setattr(basic.AnsibleModule, "run_command", lambda _module, command, **options: client.run(command, **options))
     return client
 
 
@@ -66,9 +67,11 @@ def rsync(source, monkeypatch):
 def call(capsys, tmp_path, source):
     def run(**arguments):
         wanted = {
-            "path": str(tmp_path / "models" / "tiny"), "source": str(source), "files": scan(str(source), {})["files"],
+            "path": str(tmp_path / "models" / "tiny"), "source": str(source),
             "record": str(tmp_path / "manifests" / "tiny.json"),
         }
+        if "files" not in arguments:
+            wanted["files"] = scan(str(source), {})["files"]
         with patch_module_args({**wanted, **arguments}), pytest.raises(SystemExit) as ended:
             tree_pull.main()
         return ended.value.code, json.loads(capsys.readouterr().out)
@@ -85,7 +88,7 @@ def contents(root):
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-def test_a_folder_is_installed_once(call, source, installed, tmp_path):
+def test_a_folder_is_installed_once(call, source, installed, tmp_path, monkeypatch):
     status, result = call()
     assert status == 0 and result["changed"] is True
     assert (result["bytes"], result["received"]) == (12, 12) and result["digest"] == scan(str(source), {})["digest"]
@@ -94,7 +97,9 @@ def test_a_folder_is_installed_once(call, source, installed, tmp_path):
     record = read_record(str(tmp_path / "manifests" / "tiny.json"))
     assert (record["path"], record["digest"], record["bytes"]) == (str(installed), result["digest"], 12)
     assert sorted(record["seen"]) == sorted(f"{root}/{name}" for root in (source, installed) for name in ("config.json", "extra/weights.bin"))
-    status, result = call()
+    assert scan(str(installed), dict(record["seen"]))["digest"] == scan(str(installed), {})["digest"] == result["digest"]
+    monkeypatch.setattr(_tree, "file_digest", None)
+    status, result = call(files=record["files"])
     assert (status, result["changed"], result["bytes"], result["gigabytes_per_second"]) == (0, False, 0, None)
     assert os.listdir(installed.parent) == ["tiny"]
 
