@@ -374,8 +374,8 @@ class Releases:
             raise ReleaseError(f"The release {key} loads, but says nothing of its versions: {output.strip()[-200:]}.") from None
         if not proof.pop("kernels"):
             raise ReleaseError(
-                f"The kernels of vLLM {proof['vllm']} do not load on this node. A library is missing, or the wheel is made for another"
-                f" processor: run {self.folder}/{key}/bin/python -c 'import vllm._C' for a wheelhouse that was built before, or look at libnuma1."
+                f"The kernels of vLLM {proof['vllm']} do not load on this node: a library is missing (libnuma1 for the CPU engine, CUDA's for"
+                " others), or the wheels are made for another processor. Install the library, or name another spark_wheelhouse."
             )
         for name in ("vllm", "torch", "ray", "nccl"):
             wanted = toolchain[name]
