@@ -120,6 +120,8 @@ VOLATILE = (
     "/var/lib/systemd/", "/var/lib/gb10-lab", "/var/lib/dbus/", "/var/lib/NetworkManager/", "/var/cache/", "/home/spark/.ansible",
     "/root/.ansible", "/etc/passwd-", "/etc/shadow-", "/etc/group-", "/etc/gshadow-", "/etc/subuid-", "/etc/subgid-",
     "/etc/.pwd.lock", "/etc/machine-id",
+    # Started since our units want the network, and done; the next boot is without it.
+    "systemd-networkd-wait-online.service", "network-online.target",
 )
 
 

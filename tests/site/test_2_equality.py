@@ -7,11 +7,12 @@ import urllib.request
 
 from conftest import ROOT, hostvars, on_node
 
-QUESTIONS = ("What are you?", "What is a rail?", "How fast is the link?", "Who wrote this?", "the quick brown fox")
+# What the model has learnt by heart, so that its tokens have real margins.
+QUESTIONS = ("What are you?", "What is a rail?", "What is the head?", "How fast is one rail?", "Which user runs the engine?")
 TOLERANCE = 1e-3
 # Two candidates closer than this may change places, since the all-reduce of two ranks rounds differently.
 NEAR_TIE = 4e-3
-ENOUGH = 40
+ENOUGH = 80
 
 
 def prompt(question: str) -> str:

@@ -8,18 +8,16 @@ def test_site_runs_from_an_installed_collection(served, tmp_path):
     built = run("ansible-galaxy", "collection", "build", "--output-path", str(tmp_path))
     assert built.returncode == 0, built.stdout + built.stderr
     artefact = next(tmp_path.glob("gb10-fleet-*.tar.gz"))
-    collections = tmp_path / "collections"
-    installed = run("ansible-galaxy", "collection", "install", str(artefact), "-p", str(collections), "--offline", cwd=tmp_path)
-    assert installed.returncode == 0, installed.stdout + installed.stderr
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "ansible.cfg").write_text(
-        f"[defaults]\ncollections_path = {collections}\n[inventory]\nunparsed_is_failed = True\n", encoding="utf-8"
+        f"[defaults]\ncollections_path = {elsewhere / 'collections'}\n[inventory]\nunparsed_is_failed = True\n", encoding="utf-8"
     )
-    finished = Run(
-        run("ansible-playbook", "gb10.fleet.site", "-i", str(ROOT / "inventories/lab"), cwd=elsewhere,
-            environment={"ANSIBLE_CONFIG": str(elsewhere / "ansible.cfg")})
-    )
+    there = {"cwd": elsewhere, "environment": {"ANSIBLE_CONFIG": str(elsewhere / "ansible.cfg")}}
+    installed = run("ansible-galaxy", "collection", "install", str(artefact), "-p", "collections", "--offline", **there)
+    assert installed.returncode == 0, installed.stdout + installed.stderr
+    assert (elsewhere / "collections/ansible_collections/gb10/fleet/playbooks/site.yml").exists()
+    finished = Run(run("ansible-playbook", "gb10.fleet.site", "-i", str(ROOT / "inventories/lab"), **there))
     assert finished.status == 0, finished.text
     assert finished.changes == set()
 
