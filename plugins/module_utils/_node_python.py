@@ -60,4 +60,7 @@ def find_python(module: t.Any, wanted: str | None) -> tuple[NodePython | None, s
             return found, None
         seen.append(f"{path} is {found.machine.python[0]}.{found.machine.python[1]}")
     there = "; ".join(seen) or "it has none"
-    return None, f"The toolchain needs Python {wanted or 3} on this node, and {there}. Install it, or set spark_toolchain to a row for the Python that is there."
+    return None, (
+        f"The toolchain needs Python {wanted or 3} on this node, and {there}."
+        " Install it, or set spark_toolchain to a row for the Python that is there."
+    )
