@@ -19,7 +19,7 @@ def refused(*words: str, inventory: str = "lab", arguments: tuple[str, ...] = ()
 
 def test_host_in_two_clusters(served, tmp_path):
     inventory = lab_inventory(tmp_path, {**PAIR, "other": ["spark-a"]})
-    refused("spark-a", "clusters pair and other", "Leave it in one of them", inventory=inventory)
+    refused("spark-a", "clusters other and pair", "Leave it in one of them", inventory=inventory)
 
 
 def test_cluster_of_one_with_tensor_parallel_two(served, tmp_path):
