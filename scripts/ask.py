@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Ask the served model of an inventory something, by the curl line that site.yml's summary prints."""
 from __future__ import annotations
 
@@ -13,34 +12,41 @@ sys.path.insert(0, str(ROOT / "collections"))
 
 from ansible_collections.gb10.fleet.plugins.plugin_utils.report import connection  # noqa: E402
 
+# The request itself may take 120 s, which curl watches.
+LIMIT = 150
 
-def main() -> int:
+
+def output(*command: str) -> str:
+    """Standard output of a command that must succeed; ends the program with what it said when it does not."""
+    try:
+        finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT, check=False)
+    except subprocess.TimeoutExpired:
+        sys.exit(f"No answer within {LIMIT} s. Is every node on? ansible-playbook verify.yml names what is wrong.")
+    if finished.returncode:
+        sys.exit((finished.stderr + finished.stdout).strip() or f"{command[0]} ended with {finished.returncode}")
+    return finished.stdout
+
+
+def main() -> None:
     """Ask each cluster's head and print its answer."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="scripts/ask", description=__doc__)
     parser.add_argument("-i", "--inventory", default="spark-pair")
     parser.add_argument("question")
     arguments = parser.parse_args()
-    listing = subprocess.run(
-        ["ansible-inventory", "-i", arguments.inventory, "--list"], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    inventory = json.loads(listing.stdout)
+    inventory = json.loads(output("ansible-inventory", "-i", arguments.inventory, "--list"))
     for cluster in inventory["spark"]["children"]:
         head = inventory[cluster]["hosts"][0]
-        variables = inventory["_meta"]["hostvars"][head]
-        fact = subprocess.run(
-            ["ansible", "-i", arguments.inventory, head, "-m", "gb10.fleet.spark_facts", "-a", "gather_subset=!all", "-o"],
-            cwd=ROOT, check=True, capture_output=True, text=True,
-        )
-        proven = json.loads(fact.stdout.split("=>", 1)[1])["ansible_facts"]["spark"]["proven"]
+        facts = output("ansible", "-i", arguments.inventory, head, "-m", "gb10.fleet.spark_facts", "-a", "gather_subset=!all", "-o")
+        proven = json.loads(facts.split("=>", 1)[1])["ansible_facts"]["spark"]["proven"]
+        if "served_name" not in proven:
+            sys.exit(f"{head} has no record of a served model: run ansible-playbook site.yml -i {arguments.inventory} first.")
         plan = {"profile": {"served_name": proven["served_name"]}}
-        card = connection(plan, variables, head, arguments.question)
-        print(f"$ {card['curl']}\n")
-        answer = subprocess.run(["bash", "-c", card["curl"]], check=True, capture_output=True, text=True)
-        reply = json.loads(answer.stdout)
-        print(json.dumps(reply, indent=2))
-        print(f"\n{card['model']} at {card['url']} says: {reply['choices'][0]['message']['content'].strip()}")
-    return 0
+        card = connection(plan, inventory["_meta"]["hostvars"][head], head, arguments.question)
+        print(f"$ {card['curl']}\n", flush=True)
+        answer = json.loads(output("bash", "-c", card["curl"]))
+        print(json.dumps(answer, indent=2))
+        print(f"\n{card['model']} at {card['url']} says: {answer['choices'][0]['message']['content'].strip()}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

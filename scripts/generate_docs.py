@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Write the generated parts of README.md and docs/variables.md from argument specs and module documentation.
 
 `--check` writes nothing and ends with 1 when a page is out of date.

@@ -114,9 +114,9 @@ def connection(plan: dict, variables: dict, host: str, question: str = "What are
     body = json.dumps({"model": model, "messages": [{"role": "user", "content": question}]})
     request = f"{url}/chat/completions -H 'Content-Type: application/json' -d {shlex.quote(body)}"
     if outside:
-        curl = f"curl -sS -H @<({reach} {shlex.quote(header)}) {request}"
+        curl = f"curl -sS --fail-with-body --max-time 120 -H @<({reach} {shlex.quote(header)}) {request}"
     else:
-        curl = f"{reach} {shlex.quote(f'{header} | curl -sS -H @- {request}')}"
+        curl = f"{reach} {shlex.quote(f'{header} | curl -sS --fail-with-body --max-time 120 -H @- {request}')}"
     return {"url": url, "model": model, "key_file": f"{key_file} on {host}", "curl": curl}
 
 

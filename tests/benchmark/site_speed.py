@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Time a second site.yml and spark_facts against a full ansible.builtin.setup on the same served lab, in the same run.
 
 Medians of the rounds are printed and written to tests/output/benchmark.json. Ends with 1 when a ratio is over its limit.

@@ -135,7 +135,8 @@ def node_state(node: str) -> dict[str, list[str]]:
         "units": "systemctl list-unit-files --no-legend --no-pager; systemctl list-units --all --no-legend --no-pager --plain "
         "--type=service,timer,socket,mount | awk '{print $1, $2, $4}'",
         "interfaces": "ip -o address show | awk '{print $2, $3, $4}'; ip -o link show | sed 's/^[0-9]*: //; s/ qlen.*//'; ip route",
-        "processes": "ps -eo user:20,args --no-headers | grep -v -e '\\[' -e ansible -e 'ps -eo' -e ssh -e sftp -e 'bash -s' -e sudo -e '(sd-pam)' -e 'systemd --user'",
+        "processes": "ps -eo user:20,args --no-headers | grep -v -e '\\[' -e ansible -e 'ps -eo' -e ssh -e sftp -e 'bash -s' "
+        "-e sudo -e '(sd-pam)' -e 'systemd --user'",
     }
     state = {}
     for name, command in commands.items():

@@ -34,7 +34,7 @@ def test_verify_holds(served):
 
 
 def test_a_completion_from_outside_needs_the_key(served):
-    answer = run("scripts/ask.py", "-i", "lab", "What are you?")
+    answer = run("scripts/ask", "-i", "lab", "What are you?")
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "tensor parallel size 2" in answer.stdout
     address = hostvars()["spark-a"]["ansible_host"]

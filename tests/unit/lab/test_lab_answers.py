@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 from pathlib import Path
 
 import pytest

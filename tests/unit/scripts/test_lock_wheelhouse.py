@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).resolve().parents[3] / "scripts/lock-wheelhouse"
+SCRIPT = Path(__file__).resolve().parents[3] / "scripts/lock_wheelhouse.py"
 
 
 def lock(*arguments: str) -> subprocess.CompletedProcess:

@@ -47,6 +47,7 @@ def test_a_pair(fleet):
     assert (head["role"], worker["role"], worker["head"]) == ("head", "worker", "spark-a")
     assert (head["address"], head["interface"], worker["address"]) == ("192.168.100.10", "enp1s0f0np0", "192.168.100.11")
     assert worker["head_address"] == "192.168.100.10"
+    assert head["addresses"] == worker["addresses"] == ["192.168.100.10", "192.168.100.11"]
     assert (head["cluster"], head["nodes"], head["topology"]) == ("pair", ["spark-a", "spark-b"], "pair")
     assert (head["tensor_parallel"], head["executor"], head["mtu"]) == (2, "ray", 9000)
     assert head["toolchain"]["name"] == "cuda-12.8"
@@ -62,6 +63,7 @@ def test_a_cluster_of_one_has_no_rails(fleet):
     assert made["findings"] == []
     solo = made["nodes"]["spark-a"]
     assert (solo["rails"], solo["hosts"], solo["address"], solo["interface"]) == ([], [], "127.0.0.1", "lo")
+    assert solo["addresses"] == ["127.0.0.1"]
     assert (solo["executor"], solo["tensor_parallel"], solo["topology"]) == ("none", 1, "single")
 
 
@@ -79,6 +81,7 @@ def test_four_nodes_on_a_switch(fleet):
     assert made["findings"] == []
     last = made["nodes"]["spark-d"]
     assert (last["topology"], last["address"]) == ("switch", "192.168.100.13")
+    assert last["addresses"] == ["192.168.100.10", "192.168.100.11", "192.168.100.12", "192.168.100.13"]
     assert [peer["address"] for peer in last["rails"][1]["peers"]] == ["192.168.101.10", "192.168.101.11", "192.168.101.12"]
 
 
@@ -103,6 +106,7 @@ def test_the_ring_of_the_sample_inventory(fleet, make_spark):
     assert first["topology"] == "ring"
     assert (first["address"], first["interface"]) == ("10.20.30.7", "enP7s7")
     assert made["nodes"]["spark-12"]["head_address"] == "10.20.30.7"
+    assert [made["nodes"][node]["addresses"] for node in first["nodes"]] == [["10.20.30.7", "10.20.30.8", "10.20.30.9"]] * 3
     assert {rail["netdev"]: [peer["node"] for peer in rail["peers"]] for rail in first["rails"]} == {
         "enp1s0f0np0": ["spark-12"], "enP2p1s0f0np0": ["spark-12"], "enp1s0f1np1": ["spark-13"], "enP2p1s0f1np1": ["spark-13"],
     }

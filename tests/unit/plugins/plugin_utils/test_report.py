@@ -82,7 +82,7 @@ def test_a_request_from_outside_reads_the_key_through_ssh():
     card = report.connection(plan("spark-a", "head"), {"spark_listen": "0.0.0.0", "ansible_host": "198.51.100.7", "spark_port": 9000}, "spark-a")
     assert card["url"] == "http://198.51.100.7:9000/v1"
     assert card["model"] == "tiny-model"
-    assert card["curl"].startswith("curl -sS -H @<(ssh 198.51.100.7 ")
+    assert card["curl"].startswith("curl -sS --fail-with-body --max-time 120 -H @<(ssh 198.51.100.7 ")
     assert "/etc/gb10/credentials/api-key" in card["curl"]
 
 

@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 """Write requirements.txt with hashes for the wheels of a folder, which makes it a wheelhouse.
 
-usage: lock-wheelhouse FOLDER
+usage: lock_wheelhouse.py FOLDER
 
 Every wheel in the folder is pinned: leave in it what shall be installed, and nothing else.
 """
