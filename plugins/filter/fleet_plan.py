@@ -44,6 +44,8 @@ RETURN = r"""
 _value:
   description:
     - C(nodes) maps each host to its plan. A cluster with a failing finding has none.
+    - C(addresses) of a plan are those by which the nodes of the cluster reach each other for all but NCCL's data, in the order of
+      C(nodes). They are on the rails; in a ring, where no rail reaches all, on the management network.
     - C(findings) lists what is wrong or doubtful.
   type: dict
   sample:
@@ -68,6 +70,7 @@ _value:
         address: 192.168.100.10
         interface: enp1s0f0np0
         head_address: 192.168.100.10
+        addresses: [192.168.100.10, 192.168.100.11]
         hosts: [{address: 192.168.100.10, names: [spark-a-rail0]}]
         toolchain: {name: cpu, device: cpu, vllm: 0.32.0}
         profile: {name: tiny, model: tiny, tensor_parallel: 2}

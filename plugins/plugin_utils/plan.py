@@ -88,7 +88,7 @@ def fleet_plan(clusters: t.Sequence[t.Mapping[str, t.Any]], hostvars: t.Mapping[
         looked at (--limit) are left out. A plan is
         {cluster, nodes, head, role: head|worker, topology: single|pair|switch|ring, tensor_parallel, executor: ray|none, mtu,
         rails: [{netdev, device, cage, address, prefix, subnet, peers: [{node, address}]}], address, interface, head_address,
-        hosts: [{address, names}], toolchain, profile, model: {name, source}}.
+        addresses: [address of each node, in the order of nodes], hosts: [{address, names}], toolchain, profile, model: {name, source}}.
 
     Raises:
         PlanError: netaddr is missing on the controller.
@@ -227,6 +227,7 @@ class _Cluster:
                 "address": ways[node][0],
                 "interface": ways[node][1],
                 "head_address": ways[self.head][0],
+                "addresses": [ways[other][0] for other in self.nodes],
                 "hosts": self._hosts(rails),
                 "toolchain": row,
                 "profile": profile,
