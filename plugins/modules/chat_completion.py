@@ -118,7 +118,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gb10.fleet.plugins.module_utils._chat import AnswerError, parse_answer
 
 PAUSE = 0.5
-NOT_READY = (502, 503)
+# 500 is what vLLM says while its engine dies under it, before systemd starts both again.
+NOT_READY = (500, 502, 503)
 UNAUTHORIZED = 401
 
 
@@ -170,7 +171,7 @@ def main() -> None:
         asked = time.monotonic()
         try:
             status, reply = ask(request, given["timeout"])
-            trouble = f"it says that it is not ready (HTTP {status})" if status in NOT_READY else None
+            trouble = f"it says that it is not ready (HTTP {status}: {reply[:200].decode('utf-8', 'replace')})" if status in NOT_READY else None
         except socket.timeout:
             module.fail_json(
                 msg=f"{given['url']} took the request and gave no answer within {given['timeout']} s: a rank or a link hangs."
@@ -189,7 +190,10 @@ def main() -> None:
         module.fail_json(msg=f"{given['url']}: {error}")
     seconds = round(time.monotonic() - asked, 3)
     if given["guarded"]:
-        status, _reply = ask(urllib.request.Request(f"{given['url'].rstrip('/')}/models"), given["timeout"])
+        try:
+            status, _reply = ask(urllib.request.Request(f"{given['url'].rstrip('/')}/models"), given["timeout"])
+        except (OSError, http.client.HTTPException) as error:
+            module.fail_json(msg=f"{given['url']} answered with the key and broke off without one: {error}.")
         if status != UNAUTHORIZED:
             module.fail_json(
                 msg=f"{given['url']} answers without a key (HTTP {status} instead of {UNAUTHORIZED}): see that its unit gets VLLM_API_KEY."

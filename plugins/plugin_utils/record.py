@@ -26,8 +26,9 @@ def proof(plan: t.Mapping[str, t.Any], variables: t.Mapping[str, t.Any], now: st
         now: time of the run, ISO 8601 in UTC.
 
     Returns:
-        {cluster, role, served_name, boot_id, kernel, gates: {role: {date, ...}}}. A gate that this run did not pass keeps the
-        date of an earlier run, and is gone when the node booted since: what was proven before a boot is unproven.
+        {cluster, role, served_name, boot_id, kernel, gates: {role: {date, ...}}}. A gate that this run did not try keeps the
+        date of an earlier run. It is gone when this run failed it, and when the node booted since: what was proven before a boot
+        is unproven.
     """
     facts = (variables.get("ansible_facts") or {}).get("spark") or {}
     platform = facts.get("platform") or {}
@@ -35,7 +36,10 @@ def proof(plan: t.Mapping[str, t.Any], variables: t.Mapping[str, t.Any], now: st
     gates = dict(earlier.get("gates") or {}) if earlier.get("boot_id") == platform.get("boot_id") else {}
     for role, (name, kept) in GATES.items():
         result = variables.get(name)
-        if not isinstance(result, t.Mapping) or result.get("skipped") or result.get("failed"):
+        if not isinstance(result, t.Mapping) or result.get("skipped"):
+            continue
+        if result.get("failed") or result.get("passed") is False:
+            gates.pop(role, None)
             continue
         gates[role] = {"date": now, **{key: result[key] for key in kept if key in result}}
     return {

@@ -29,5 +29,7 @@ def test_what_was_proven_before_the_last_boot_is_gone():
 
 
 def test_skipped_and_failed_prove_nothing():
-    assert proof(PLAN, variables(ray_nodes={"skipped": True}, fabric_check={"failed": True}), "now")["gates"] == {}
+    earlier = {"boot_id": "b1", "gates": {"fabric": {"date": "then", "passed": True}, "ray": {"date": "then"}, "serve": {"date": "then"}}}
+    results = {"ray_nodes": {"skipped": True}, "fabric_check": {"passed": False}, "serve_smoke": {"failed": True}}
+    assert proof(PLAN, variables(earlier=earlier, **results), "now")["gates"] == {"ray": {"date": "then"}}
     assert proof(PLAN, {}, "now")["boot_id"] is None
