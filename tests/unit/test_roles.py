@@ -71,6 +71,42 @@ def test_tasks_use_full_names_of_modules(role):
         assert list(short_names(yaml.safe_load(path.read_text(encoding="utf-8")))) == [], path
 
 
+def entry_points(node, path):
+    """Every (file, role, tasks_from) in a playbook; a role that a loop names is each of the loop's."""
+    if isinstance(node, list):
+        for item in node:
+            yield from entry_points(item, path)
+    elif isinstance(node, dict):
+        included = node.get("ansible.builtin.include_role") or node.get("ansible.builtin.import_role") or {}
+        if "tasks_from" in included:
+            names = node["loop"] if "{{" in included["name"] else [included["name"].removeprefix("gb10.fleet.")]
+            yield from ((path, name, included["tasks_from"]) for name in names)
+        for value in node.values():
+            yield from entry_points(value, path)
+
+
+ENTRY_POINTS = [
+    found for pattern in ("playbooks/*.yml", "molecule/*/*.yml") for path in sorted(ROOT.glob(pattern))
+    for found in entry_points(yaml.safe_load(path.read_text(encoding="utf-8")), str(path.relative_to(ROOT)))
+]
+
+
+def test_entry_points_are_found():
+    assert {("playbooks/verify.yml", "ray", "verify"), ("playbooks/preflight.yml", "vllm", "preflight")} <= set(ENTRY_POINTS)
+    assert [role for path, role, _ in ENTRY_POINTS if path == "playbooks/teardown.yml"] == list(reversed(SERVING))
+
+
+@pytest.mark.parametrize(("path", "role", "entry_point"), ENTRY_POINTS)
+def test_entry_points_are_validated(path, role, entry_point):
+    # Core finds the spec by the very text of tasks_from: with .yml at its end it finds none, and validates nothing.
+    assert entry_point in load(role, "meta", "argument_specs.yml")["argument_specs"], path
+
+
+@pytest.mark.parametrize("role", SERVING)
+def test_a_teardown_needs_no_plan(role):
+    assert load(role, "meta", "argument_specs.yml")["argument_specs"]["teardown"]["options"] == {}
+
+
 def test_the_action_group_lists_every_module():
     runtime = yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text(encoding="utf-8"))
     modules = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("[!_]*.py"))
