@@ -67,7 +67,8 @@ def steps(state: t.Mapping[str, t.Any], wanted: str, stale: t.Sequence[str], res
         restart: whether the caller changed something that the unit uses.
 
     Returns:
-        Some of reload, enable, start, restart; or stop, disable. Empty when nothing is to be done.
+        Some of reload, enable, stop, start; or disable, stop. Empty when nothing is to be done. A restart is a stop that is waited
+        for and a start: what is asked next is then never answered by the old process.
     """
     running = state["active"] in RUNNING
     if wanted == "absent":
@@ -78,5 +79,5 @@ def steps(state: t.Mapping[str, t.Any], wanted: str, stale: t.Sequence[str], res
     if not running:
         todo.append("start")
     elif stale or restart or state["reload"]:
-        todo.append("restart")
+        todo += ["stop", "start"]
     return todo

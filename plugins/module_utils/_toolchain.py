@@ -14,6 +14,7 @@ import typing as t
 from ansible_collections.gb10.fleet.plugins.module_utils._files import link_target_name, list_names, read_text
 
 CURRENT = "opt/gb10/current"
+WANTS = "etc/systemd/system/multi-user.target.wants"
 _NVCC = re.compile(r"release [\d.]+, V(\d+(?:\.\d+)+)")
 _DISTRIBUTION = re.compile(r"^(.+?)-([^-]+)\.dist-info$")
 
@@ -110,6 +111,11 @@ def _release_python(current: str) -> str | None:
             found = re.match(r"\d+\.\d+(?:\.\d+)?", value.strip())
             return found.group(0) if found else None
     return None
+
+
+def read_units(root: str) -> list[str]:
+    """Units of ours that start at boot, by their links below multi-user.target, in alphabetical order."""
+    return sorted(name for name in list_names(os.path.join(root, WANTS)) if name.startswith("gb10-"))
 
 
 def current_path(root: str) -> str | None:

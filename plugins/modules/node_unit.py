@@ -82,7 +82,6 @@ COMMANDS = {
     "enable": ["enable"],
     "disable": ["disable"],
     "start": ["start", "--no-block"],
-    "restart": ["restart", "--no-block"],
     "stop": ["stop"],
 }
 
@@ -135,7 +134,7 @@ def main() -> None:
         for step in todo:
             systemctl.run(*COMMANDS[step], *([] if step == "reload" else [name]))
         # A unit that had to be killed stays failed, and would be listed so after its file is gone.
-        if "stop" in todo and parse_show(systemctl.run(*show))["active"] == "failed":
+        if wanted == "absent" and "stop" in todo and parse_show(systemctl.run(*show))["active"] == "failed":
             systemctl.run("reset-failed", name)
     words = {True: "enabled", False: "disabled"}
     before = f"{name}: {state['active']}, {words[state['enabled']]}\n"

@@ -330,6 +330,7 @@ ansible_facts:
               nccl: 2.28.9
               python: 3.12.3
             current: /opt/gb10/releases/cuda-12.8-0.32.0-0123456789ab
+            units: [gb10-ray.service, gb10-serve@tiny.service]
         proven:
           description: Content of C(/etc/ansible/facts.d/gb10.fact), what earlier runs have proven; empty where there is none.
           returned: always
@@ -450,6 +451,7 @@ class Gatherer:
             "nvcc": nvcc,
             "release": _toolchain.read_release(self.root, self.module.warn),
             "current": _toolchain.current_path(self.root),
+            "units": _toolchain.read_units(self.root),
         }
 
     def proven(self) -> dict[str, t.Any]:

@@ -44,9 +44,9 @@ def test_inputs_written_later_are_named():
     ("unit", "wanted", "stale", "restart", "todo"),
     [
         (state(), "started", [], False, []),
-        (state(), "started", ["/a"], False, ["restart"]),
-        (state(), "started", [], True, ["restart"]),
-        (state(reload=True), "started", [], False, ["reload", "restart"]),
+        (state(), "started", ["/a"], False, ["stop", "start"]),
+        (state(), "started", [], True, ["stop", "start"]),
+        (state(reload=True), "started", [], False, ["reload", "stop", "start"]),
         (state(enabled=False), "started", [], False, ["enable"]),
         (state(active="activating", sub="auto-restart"), "started", [], False, []),
         (state(active="failed"), "started", [], False, ["start"]),

@@ -95,3 +95,10 @@ def test_no_release_and_dangling_link(tree, warnings):
     tree.link("opt/gb10/current", "releases/gone")
     assert _toolchain.read_release(tree.root, warnings.append) is None
     assert _toolchain.current_path(tree.root) == "releases/gone"
+
+
+def test_units_of_ours_that_start_at_boot(tree):
+    assert _toolchain.read_units(tree.root) == []
+    for name in ("gb10-serve@tiny.service", "gb10-ray.service", "ssh.service"):
+        tree.link(f"etc/systemd/system/multi-user.target.wants/{name}", f"/etc/systemd/system/{name}")
+    assert _toolchain.read_units(tree.root) == ["gb10-ray.service", "gb10-serve@tiny.service"]

@@ -54,7 +54,7 @@ def test_a_newer_input_restarts_it(call, tmp_path):
     os.utime(path, (1_900_000_000, 1_900_000_000))
     _status, result, calls = call([ACTIVE], name="x.service", inputs=[str(path)])
     assert result["changed"] is True and result["stale"] == [str(path)]
-    assert calls == [["restart", "--no-block", "x.service"]]
+    assert calls == [["stop", "x.service"], ["start", "--no-block", "x.service"]]
 
 
 def test_of_a_link_the_link_counts(call, tmp_path):
