@@ -48,9 +48,14 @@ def test_both_hosts_hold_a_rank(served):
 
 
 def test_no_secret_shows(served):
+    loud = playbook("site.yml", "--diff", "-vvv")
+    assert loud.status == 0, loud.text
     for secret in ("api-key", "ray-token"):
         value = on_node("spark-a", f"cat /etc/gb10/credentials/{secret}").strip()
         assert len(value) >= 32
         assert value not in served.text
+        assert value not in loud.text
         for node in ("spark-a", "spark-b"):
-            assert value not in on_node(node, "ps -eo args; journalctl --no-pager -o cat")
+            assert value not in on_node(
+                node, "ps -eo args; journalctl --no-pager -o cat; find /etc/gb10 /etc/systemd -type f -not -path '*/credentials/*' -exec cat {} +"
+            )
