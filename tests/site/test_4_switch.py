@@ -26,7 +26,7 @@ def test_another_profile_takes_the_place_of_the_first(served, tmp_path):
 
 
 def test_an_environment_that_changes_restarts_what_uses_it_and_check_mode_says_so(served):
-    wanted = ("-e", json.dumps({"spark_nccl_environment": {"NCCL_DEBUG": "INFO"}}))
+    wanted = ("-e", json.dumps({"spark_nccl_environment": {"GLOO_LOG_LEVEL": "INFO"}}))
     foretold = playbook("site.yml", "--check", *wanted)
     assert foretold.status == 0, foretold.text
     tasks = {(task.rsplit(" : ", 1)[-1], host) for task, host in foretold.changes}
