@@ -76,6 +76,7 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gb10.fleet.plugins.module_utils._node_unit import PROPERTIES, newer_inputs, parse_show, steps
+from ansible_collections.gb10.fleet.plugins.module_utils._run import run
 
 COMMANDS = {
     "reload": ["daemon-reload"],
@@ -84,6 +85,8 @@ COMMANDS = {
     "start": ["start", "--no-block"],
     "stop": ["stop"],
 }
+# To stop takes as long as the unit's TimeoutStopSec, and then the kill.
+LIMIT_SECONDS = 60
 
 
 class Systemctl:
@@ -91,12 +94,11 @@ class Systemctl:
 
     def __init__(self, module: AnsibleModule) -> None:
         self.module = module
-        self.path = module.get_bin_path("systemctl", required=True)
 
     def run(self, *arguments: str) -> str:
         """Standard output of a systemctl call that must succeed."""
-        command = [self.path, *arguments]
-        status, output, error = self.module.run_command(command, environ_update={"LC_ALL": "C", "LANGUAGE": "C"})
+        command = ["systemctl", *arguments]
+        status, output, error = run(self.module, command, LIMIT_SECONDS)
         if status:
             said = (error or output).strip()
             self.module.fail_json(

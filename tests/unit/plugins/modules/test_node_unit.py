@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import types
 
 import pytest
 from ansible.module_utils import basic
@@ -21,17 +22,19 @@ INACTIVE = SHOW.format(load="loaded", active="inactive", enabled="disabled")
 def call(capsys, monkeypatch):
     """Run the module with answers for `show`; returns exit status, result and the systemctl calls but `show`."""
 
-    def run(answers, failing=(), **arguments):
+    def run(answers, failing=types.MappingProxyType({}), **arguments):
         calls, shows = [], list(answers)
 
-        def run_command(_module, command, environ_update=None):
-            assert environ_update["LC_ALL"] == "C"
+        def run_command(_module, command, **options):
+            assert options["environ_update"]["LC_ALL"] == "C"
+            assert command[:5] == ["/usr/bin/timeout", "-k", "5", "60", "/usr/bin/systemctl"]
+            command = command[4:]
             if command[1] == "show":
                 return 0, shows.pop(0), ""
             calls.append(command[1:])
-            return (1, "", "Unit is masked.") if command[1] in failing else (0, "", "")
+            return failing.get(command[1], (0, "", ""))
 
-        monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda *_arguments, **_options: "/usr/bin/systemctl")
+        monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda _module, name: f"/usr/bin/{name}")
         monkeypatch.setattr(basic.AnsibleModule, "run_command", run_command)
         with patch_module_args(arguments), pytest.raises(SystemExit) as ended:
             node_unit.main()
@@ -94,5 +97,10 @@ def test_a_unit_that_had_to_be_killed_is_not_left_as_failed(call):
 
 
 def test_a_failing_systemctl_is_quoted(call):
-    status, result, _calls = call([INACTIVE], failing=("start",), name="x.service")
+    status, result, _calls = call([INACTIVE], failing={"start": (1, "", "Unit is masked.")}, name="x.service")
     assert status == 1 and "Unit is masked." in result["msg"] and "journalctl -u x.service" in result["msg"]
+
+
+def test_a_systemctl_that_hangs_is_said(call):
+    status, result, _calls = call([ACTIVE], failing={"stop": (124, "", "")}, name="x.service", state="absent")
+    assert status == 1 and "systemctl stop x.service did not end within 60 s and was stopped. Look at it with" in result["msg"]
