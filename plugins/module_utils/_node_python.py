@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import typing as t
 
+from ansible_collections.gb10.fleet.plugins.module_utils._run import run
 from ansible_collections.gb10.fleet.plugins.module_utils._wheelhouse import Machine, parse_version
 
 ASK = (
@@ -49,7 +50,7 @@ def find_python(module: t.Any, wanted: str | None) -> tuple[NodePython | None, s
         path = module.get_bin_path(name)
         if not path:
             continue
-        status, output, dummy = module.run_command([path, "-I", "-c", ASK], environ_update={"LC_ALL": "C", "LANGUAGE": "C"})
+        status, output, dummy = run(module, [path, "-I", "-c", ASK])
         try:
             found = parse_self(path, output) if status == 0 else None
         except (ValueError, TypeError, IndexError):

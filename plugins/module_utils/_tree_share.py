@@ -40,11 +40,11 @@ def configuration(path: str, address: str, port: int, peers: t.Sequence[str]) ->
     )
 
 
-def unit_command(systemd_run: str, rsync: str, user: str, limit_seconds: int) -> list[str]:
+def unit_command(rsync: str, user: str, limit_seconds: int) -> list[str]:
     """Command that runs the daemon in a unit that is forgotten when it ends."""
     properties = [f"User={user}", "RuntimeDirectory=gb10-share", f"RuntimeMaxSec={limit_seconds}", *HARDENING]
     return [
-        systemd_run, f"--unit={UNIT}", "--description=Model files for the other nodes of the cluster", "--collect", "--quiet",
+        "systemd-run", f"--unit={UNIT}", "--description=Model files for the other nodes of the cluster", "--collect", "--quiet",
         "--service-type=exec", *(f"--property={text}" for text in properties),
         rsync, "--daemon", "--no-detach", f"--config={CONFIGURATION}",
     ]

@@ -164,10 +164,12 @@ from ansible_collections.gb10.fleet.plugins.module_utils._node_files import (
     write_file,
 )
 from ansible_collections.gb10.fleet.plugins.module_utils._platform import parse_addresses
+from ansible_collections.gb10.fleet.plugins.module_utils._run import LATE, MISSING, NOT_RUN, run
 
 NAME = "fabric"
 HOSTS_PATH = "/etc/hosts"
 PAUSE_SECONDS = 0.2
+LIMIT_SECONDS = 60
 
 
 class Rails:
@@ -179,15 +181,14 @@ class Rails:
         self.renderer = module.params["renderer"]
         self.backups = []
 
-    def run(self, *argv, needed=True):
-        """Run a tool in the C locale. A tool that is missing or fails is an error that names it."""
-        path = self.module.get_bin_path(argv[0], opt_dirs=["/usr/sbin", "/sbin"])
-        if path is None:
-            raise FabricError(f"{argv[0]} is not on this node; install the package that has it")
-        rc, out, err = self.module.run_command([path] + list(argv[1:]), environ_update={"LANGUAGE": "C", "LC_ALL": "C"})
-        if needed and rc != 0:
-            raise FabricError(f"{' '.join(argv)} ended with {rc}: {' '.join((err or out).split())}")
-        return out
+    def run(self, *argv, needed=True, limit=LIMIT_SECONDS):
+        """Run a tool. One that is missing is an error that names it, and so is one that fails where it is needed."""
+        status, output, error = run(self.module, argv, limit)
+        if status == MISSING or (needed and status in (LATE, NOT_RUN)):
+            raise FabricError(error)
+        if needed and status != 0:
+            raise FabricError(f"{' '.join(argv)} ended with {status}: {' '.join((error or output).split())}")
+        return output
 
     def interfaces(self):
         """The node's interfaces by name, as they are now."""
@@ -256,8 +257,9 @@ class Rails:
         if self.renderer == "NetworkManager":
             self.run("nmcli", "connection", "reload", needed=needed)
             for name in names:
-                limit = str(self.module.params["limit"])
-                self.run("nmcli", "--wait", limit, "connection", "up", f"netplan-{name}", "ifname", name)
+                wait = self.module.params["limit"]
+                command = ["nmcli", "--wait", str(wait), "connection", "up", f"netplan-{name}", "ifname", name]
+                self.run(*command, limit=wait + LIMIT_SECONDS)
         else:
             # Only links whose files changed are taken up again by a reload; the others are asked for by name.
             self.run("networkctl", "reload", needed=needed)

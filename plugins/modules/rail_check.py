@@ -152,8 +152,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gb10.fleet.plugins.module_utils import _fabric
 from ansible_collections.gb10.fleet.plugins.module_utils._platform import parse_addresses
 from ansible_collections.gb10.fleet.plugins.module_utils._rdma import expected_active_mtu, parse_ibv_devinfo
+from ansible_collections.gb10.fleet.plugins.module_utils._run import MISSING, run
 
-ENVIRONMENT = {"LANGUAGE": "C", "LC_ALL": "C"}
 SMALL_BYTES = 56
 RULE_SOURCE = "iboe_get_mtu of the kernel: 96 bytes of headers, then the next lower of 4096, 2048, 1024, 512, 256"
 
@@ -181,17 +181,12 @@ class RailCheck:
             }
         )
 
-    def run(self, *argv):
-        path = self.module.get_bin_path(argv[0], opt_dirs=["/usr/sbin", "/sbin"])
-        if path is None:
-            return None
-        return self.module.run_command([path] + list(argv[1:]), environ_update=ENVIRONMENT)
-
     def all(self):
-        listed = self.run("ip", "-j", "address", "show")
-        if listed is None or listed[0] != 0:
-            self.module.fail_json(msg="rail_check: ip is missing or does not answer; install the package iproute2.")
-        interfaces = {interface["name"]: interface for interface in parse_addresses(listed[1])}
+        status, output, error = run(self.module, ["ip", "-j", "address", "show"])
+        if status != 0:
+            said = " ".join((error or output).split())
+            self.module.fail_json(msg=f"rail_check: ip does not tell the addresses ({said}); see that the package iproute2 is there and works.")
+        interfaces = {interface["name"]: interface for interface in parse_addresses(output)}
         for rail in self.module.params["rails"]:
             if self.link(rail, interfaces.get(rail["netdev"])):
                 self.rdma(rail)
@@ -220,16 +215,16 @@ class RailCheck:
         """The RDMA device's MTU against the one that follows from the interface's."""
         device = rail["device"]
         expected = expected_active_mtu(self.mtu)
-        answer = self.run("ibv_devinfo", "-d", device)
-        if answer is None:
+        status, output, error = run(self.module, ["ibv_devinfo", "-d", device])
+        if status == MISSING:
             self.say("rail.active_mtu", "warn", f"The MTU that {device} uses cannot be read.",
                      "Install the package ibverbs-utils.", evidence="no ibv_devinfo on this node")
             return
-        ports = [port for found in parse_ibv_devinfo(answer[1]) if found["name"] == device for port in found["ports"]]
-        if answer[0] != 0 or not ports:
+        ports = [port for found in parse_ibv_devinfo(output) if found["name"] == device for port in found["ports"]]
+        if status != 0 or not ports:
             self.say("rail.device", "fail", f"The RDMA device {device} of rail {rail['netdev']} does not answer.",
                      "Look at 'rdma link' on this node, then boot it with the cable in.",
-                     evidence=" ".join((answer[2] or answer[1]).split())[:300])
+                     evidence=" ".join((error or output).split())[:300])
             return
         active = ports[0]["active_mtu"]
         text = f"active_mtu {active}, interface MTU {self.mtu}"
@@ -245,8 +240,8 @@ class RailCheck:
         outcome = "silent"
         argv = ["ping", "-n", "-c", "1", "-W", "1", "-M", "do", "-s", str(size), "-I", rail["address"], peer["address"]]
         for attempt in range(self.module.params["attempts"]):
-            answer = self.run(*argv)
-            if answer is None:
+            answer = run(self.module, argv)
+            if answer[0] == MISSING:
                 self.module.fail_json(msg="rail_check: ping is not on this node; install the package iputils-ping.")
             outcome = _fabric.parse_ping(*answer)
             if outcome != "silent":

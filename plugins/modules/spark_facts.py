@@ -345,12 +345,12 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gb10.fleet.plugins.module_utils import _nvidia_smi, _platform, _rdma, _toolchain
 from ansible_collections.gb10.fleet.plugins.module_utils._files import read_text
+from ansible_collections.gb10.fleet.plugins.module_utils._run import run
 from ansible_collections.gb10.fleet.plugins.module_utils._subset import resolve_subset
 
 ROOT = "/"
 SUBSETS = ("gpu", "rdma", "platform", "toolchain")
 MINIMUM = ("platform",)
-LIMIT_SECONDS = "20"
 PROVEN = "etc/ansible/facts.d/gb10.fact"
 REPORT = "Please report it with the output of that command at https://github.com/gb10-fleet/gb10.fleet/issues."
 
@@ -363,17 +363,8 @@ class Gatherer:
         self.root = root
 
     def run(self, path: str, *arguments: str) -> tuple[int, str, str]:
-        """Runs a tool in the C locale, within the time limit where the node has timeout."""
-        argv = [path, *arguments]
-        timeout = self.module.get_bin_path("timeout")
-        if timeout:
-            argv = [timeout, "-k", "5", LIMIT_SECONDS, *argv]
-        try:
-            return self.module.run_command(
-                argv, environ_update={"LANGUAGE": "C", "LC_ALL": "C"}, errors="surrogate_or_replace", handle_exceptions=False
-            )
-        except OSError as error:
-            return 126, "", f"{path} cannot be run: {error.strerror}"
+        """Runs a tool; bytes that are no text do not matter."""
+        return run(self.module, [path, *arguments], errors="surrogate_or_replace")
 
     def find(self, tool: str) -> str | None:
         """Path of a tool, or None; the folders that only root has on its path count too."""

@@ -118,6 +118,7 @@ import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.gb10.fleet.plugins.module_utils._run import run
 from ansible_collections.gb10.fleet.plugins.module_utils._tree import (
     Plan,
     check_paths,
@@ -143,6 +144,8 @@ from ansible_collections.gb10.fleet.plugins.module_utils._tree import (
 from ansible_collections.gb10.fleet.plugins.module_utils._tree_share import fetch_command, received_bytes
 
 ATTEMPTS = 2
+# rsync itself gives up on a share that is silent; this ends what trickles on for a day.
+LIMIT_SECONDS = 86400
 
 
 class Pull:
@@ -190,9 +193,7 @@ class Pull:
             self.module.fail_json(msg="There is no rsync on this node: run the role host, which installs it (variable host_packages).")
         command = fetch_command(rsync, self.source, self.partial)
         names = "\0".join(file["path"] for file in files) + "\0"
-        status, output, error = self.module.run_command(
-            command, data=names, binary_data=True, pass_fds=self.locks, environ_update={"LC_ALL": "C", "LANGUAGE": "C"},
-        )
+        status, output, error = run(self.module, command, LIMIT_SECONDS, data=names, binary_data=True, pass_fds=self.locks)
         if status:
             said = (error or output).strip().replace("\n", "; ") or f"rsync ended with {status}"
             self.module.fail_json(

@@ -83,15 +83,12 @@ import socket
 import time
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.gb10.fleet.plugins.module_utils._run import LATE, MISSING, NOT_RUN, run
 from ansible_collections.gb10.fleet.plugins.module_utils._tree_share import CONFIGURATION, UNIT, configuration, unit_command
 
 START_LIMIT = 10.0
-
-
-def run(module: AnsibleModule, command: list[str]) -> tuple[int, str]:
-    """Exit status of a command, and what it said."""
-    status, output, error = module.run_command(command, environ_update={"LC_ALL": "C", "LANGUAGE": "C"})
-    return status, (error or output).strip()
+# To stop takes as long as systemd gives the daemon to end, which is 90 s where nobody says otherwise.
+LIMIT_SECONDS = 120
 
 
 def answers(address: str, port: int, limit: float) -> bool:
@@ -121,9 +118,10 @@ def start(module: AnsibleModule) -> None:
             stream.write(configuration(params["path"], params["address"], params["port"], params["peers"]))
     except OSError as error:
         module.fail_json(msg=f"{CONFIGURATION} cannot be written: {error.strerror}. Run as root.")
-    command = unit_command(module.get_bin_path("systemd-run", required=True), rsync, params["user"], params["limit_seconds"])
-    status, said = run(module, command)
+    command = unit_command(rsync, params["user"], params["limit_seconds"])
+    status, output, error = run(module, command, LIMIT_SECONDS)
     if status:
+        said = (error or output).strip()
         module.fail_json(msg=f"The share of {params['path']} did not start: {said}. Look at it with: journalctl -u {UNIT}", cmd=command, rc=status)
     if not answers(params["address"], params["port"], START_LIMIT):
         module.fail_json(
@@ -148,14 +146,16 @@ def main() -> None:
         supports_check_mode=True,
     )
     present = module.params["state"] == "present"
-    systemctl = module.get_bin_path("systemctl", required=True)
-    running = run(module, [systemctl, "is-active", UNIT])[1] in ("active", "activating", "deactivating", "reloading")
+    status, output, error = run(module, ["systemctl", "is-active", UNIT], LIMIT_SECONDS)
+    if status in (LATE, NOT_RUN, MISSING):
+        module.fail_json(msg=f"Whether {UNIT} runs cannot be told: {error}.")
+    running = output.strip() in ("active", "activating", "deactivating", "reloading")
     url = f"rsync://{module.params['address']}:{module.params['port']}/tree/"
     if not module.check_mode:
         if running:
-            status, said = run(module, [systemctl, "stop", UNIT])
+            status, output, error = run(module, ["systemctl", "stop", UNIT], LIMIT_SECONDS)
             if status:
-                module.fail_json(msg=f"{UNIT} cannot be stopped: {said}. Look at it with: journalctl -u {UNIT}")
+                module.fail_json(msg=f"{UNIT} cannot be stopped: {(error or output).strip()}. Look at it with: journalctl -u {UNIT}")
         if present:
             start(module)
     module.exit_json(

@@ -150,11 +150,13 @@ import zipfile
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gb10.fleet.plugins.module_utils._node_python import find_python
+from ansible_collections.gb10.fleet.plugins.module_utils._run import run
 from ansible_collections.gb10.fleet.plugins.module_utils._wheelhouse import base_version, inspect, release_key, without_bytecode
 
 ROOT = "/opt/gb10"
 USER = "gb10"
 RECORD = "release.json"
+ENVIRONMENT = {"LC_ALL": "C.UTF-8", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 LIMIT_SECONDS = 1800
 PROOF_SECONDS = 300
 # Room for what is not in the wheels: bytecode, folders, rounding up to blocks.
@@ -221,13 +223,11 @@ class Releases:
 
     def run(self, command: list[str], what: str, cure: str, limit: int = LIMIT_SECONDS, **options: t.Any) -> str:
         """Standard output of a command that must succeed within a time limit, in seconds."""
-        environment = {"LC_ALL": "C.UTF-8", "LANGUAGE": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **options.pop("environment", {})}
-        timeout = self.module.get_bin_path("timeout", required=True)
-        status, output, error = self.module.run_command([timeout, str(limit), *command], environ_update=environment, **options)
+        environment = {**ENVIRONMENT, **options.pop("environment", {})}
+        status, output, error = run(self.module, command, limit, environment, **options)
         if status:
             lines = (error or output).strip().splitlines() or ["it said nothing"]
-            said = f"it took more than {limit} s" if status == 124 else lines[-1].strip()
-            raise ReleaseError(f"{what}: {said}. {cure}")
+            raise ReleaseError(f"{what}: {lines[-1].strip()}. {cure}")
         return output
 
     def present(self, wheelhouse: str, toolchain: dict[str, t.Any]) -> dict[str, t.Any]:
@@ -347,23 +347,21 @@ class Releases:
         sources = without_bytecode(os.path.join(partial, "lib"), python.cache_tag)
         if not sources:
             return
-        timeout = self.module.get_bin_path("timeout", required=True)
         # Sources that are meant for another Python fail to compile, which is no error: nobody imports them here.
-        self.module.run_command(
-            [timeout, str(LIMIT_SECONDS), python.path, "-I", "-S", "-m", "compileall", "-q", "-j", "0", "--invalidation-mode",
-             "unchecked-hash", "-i", "-"],
-            data="\n".join(sources) + "\n", environ_update={"LC_ALL": "C.UTF-8"},
+        run(
+            self.module,
+            [python.path, "-I", "-S", "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash", "-i", "-"],
+            LIMIT_SECONDS, ENVIRONMENT, data="\n".join(sources) + "\n",
         )
 
     def prove(self, key: str, partial: str, toolchain: dict[str, t.Any]) -> dict[str, t.Any]:
         """Load the engine as the service user, and compare what it says with the toolchain."""
-        setpriv = self.module.get_bin_path("setpriv", required=True)
         environment = {
             **{name: str(value) for name, value in (toolchain["environment"] or {}).items()},
             "HOME": "/nonexistent", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1",
         }
         output = self.run(
-            [setpriv, f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--no-new-privs",
+            ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--no-new-privs",
              os.path.join(partial, "bin/python"), "-I", "-c", PROOF],
             f"The release {key} does not load as the user {USER}", "Mend the wheelhouse, or install the library that is named.",
             limit=PROOF_SECONDS, environment=environment, cwd="/",

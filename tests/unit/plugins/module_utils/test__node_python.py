@@ -17,10 +17,12 @@ class FakeModule:
         self.programs = {name.replace("_", "."): output for name, output in programs.items()}
 
     def get_bin_path(self, name):
-        return f"/usr/bin/{name}" if name in self.programs else None
+        return f"/usr/bin/{name}" if name == "timeout" or name in self.programs else None
 
-    def run_command(self, command, environ_update):
+    def run_command(self, command, environ_update, **_options):
         assert environ_update == {"LC_ALL": "C", "LANGUAGE": "C"}
+        assert command[:4] == ["/usr/bin/timeout", "-k", "5", "20"]
+        command = command[4:]
         assert command[1:3] == ["-I", "-c"]
         output = self.programs[command[0].rpartition("/")[2]]
         return (1, "", "broken") if output is None else (0, output, "")

@@ -28,7 +28,7 @@ def test_the_daemon_gives_one_folder_to_the_peers_only():
 
 
 def test_the_unit_has_no_rights_and_an_end():
-    command = _tree_share.unit_command("/bin/systemd-run", "/bin/rsync", "gb10", 60)
+    command = _tree_share.unit_command("/bin/rsync", "gb10", 60)
     rsync = command.index("/bin/rsync")
     assert {"--unit=gb10-share.service", "--collect", "--property=User=gb10", "--property=RuntimeMaxSec=60",
             "--property=CapabilityBoundingSet=", "--property=ProtectSystem=strict"} <= set(command[:rsync])

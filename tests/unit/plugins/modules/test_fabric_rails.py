@@ -30,6 +30,7 @@ class Node:
         self.calls = []
         self.broken = []
         self.failing = None
+        self.status = 1
         self.renderer = "networkd"
         self.generated = ""
         self.links = {
@@ -40,10 +41,12 @@ class Node:
 
     def run(self, argv, **options):
         assert options["environ_update"] == {"LANGUAGE": "C", "LC_ALL": "C"}
-        argv = [os.path.basename(argv[0])] + argv[1:]
+        assert argv[:3] == ["/usr/bin/timeout", "-k", "5"]
+        limit, argv = argv[3], [os.path.basename(argv[4])] + argv[5:]
+        assert limit == ("67" if argv[0] == "nmcli" and argv[2] == "7" else "60")
         self.calls.append(" ".join(argv))
         if self.failing and self.calls[-1].startswith(self.failing):
-            return 1, "", f"{argv[0]}: no\nsuch luck"
+            return self.status, "", f"{argv[0]}: no\nsuch luck"
         if argv[:3] == ["ip", "-j", "address"]:
             return 0, json.dumps([self._as_ip(name, link) for name, link in self.links.items()]), ""
         if argv[0] == "ip":
@@ -219,6 +222,13 @@ def test_a_tool_that_fails_is_named_and_the_old_state_comes_back(node, run, comm
     node.failing = command
     result = run(rails=RAILS)
     assert result["msg"] == f"fabric_rails: {command} ended with 1: {command.split()[0]}: no such luck."
+    assert state(node) == before
+
+
+def test_a_tool_that_hangs_is_named_and_the_old_state_comes_back(node, run):
+    before = state(node)
+    node.failing, node.status = "networkctl reconfigure", 124
+    assert run(rails=RAILS)["msg"] == f"fabric_rails: networkctl reconfigure {A} did not end within 60 s and was stopped."
     assert state(node) == before
 
 

@@ -38,6 +38,8 @@ class Node:
 
     def run(self, argv, **options):
         assert options["environ_update"] == {"LANGUAGE": "C", "LC_ALL": "C"}
+        assert argv[:4] == ["/usr/bin/timeout", "-k", "5", "20"]
+        argv = argv[4:]
         tool = os.path.basename(argv[0])
         self.calls.append(" ".join([tool] + argv[1:]))
         if tool == "ip":
@@ -155,6 +157,11 @@ def test_without_ibv_devinfo_the_rdma_mtu_is_not_known(node, run):
     result = run()
     assert verdict(result) == [("rail.active_mtu", "warn"), ("rail.jumbo", "ok")]
     assert result["passed"] is True
+
+
+def test_an_rdma_device_that_hangs(node, run):
+    node.devinfo = (124, "", "")
+    assert run()["findings"][0]["evidence"] == "ibv_devinfo -d rocep1s0f0 did not end within 20 s and was stopped"
 
 
 @pytest.mark.parametrize("tool, package", [("ping", "iputils-ping"), ("ip", "iproute2")])

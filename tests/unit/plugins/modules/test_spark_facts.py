@@ -230,6 +230,12 @@ def test_verbs_that_cannot_be_read_warn(healthy, rc, out, err, words):
     assert result["ansible_facts"]["spark"]["rdma"]["devices"][1]["active_mtu"] is None
 
 
+def test_verbs_that_hang_warn(healthy):
+    healthy.has("ibv_devinfo", rc=124)
+    healthy.gather(gather_subset=["rdma", "!min"])
+    assert "/usr/bin/ibv_devinfo did not end within 20 s and was stopped" in healthy.warnings[0]
+
+
 @pytest.mark.parametrize("rc, out", [(0, "Object unknown"), (255, "")])
 def test_ip_that_cannot_be_read_falls_back_to_sysfs(healthy, rc, out):
     healthy.has("ip", "-j", "address", rc=rc, out=out)

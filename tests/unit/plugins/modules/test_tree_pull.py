@@ -38,7 +38,9 @@ class Rsync:
         self.fail = None
         self.spoil = 0
 
-    def run(self, command, data=None, binary_data=False, pass_fds=(), environ_update=None):
+    def run(self, command, data=None, binary_data=False, pass_fds=(), environ_update=None, **_options):
+        assert command[:4] == ["/usr/bin/timeout", "-k", "5", "86400"]
+        command = command[4:]
         assert command[0] == "/usr/bin/rsync" and "--append" in command and command[-2] == URL
         assert binary_data and environ_update["LC_ALL"] == "C"
         assert os.path.basename(os.readlink(f"/proc/self/fd/{pass_fds[0]}")) == "manifests"
@@ -58,7 +60,7 @@ class Rsync:
 @pytest.fixture
 def rsync(source, monkeypatch):
     client = Rsync(source)
-    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda *_arguments: "/usr/bin/rsync")
+    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda _module, name: f"/usr/bin/{name}")
     monkeypatch.setattr(basic.AnsibleModule, "run_command", lambda _module, command, **options: client.run(command, **options))
     return client
 

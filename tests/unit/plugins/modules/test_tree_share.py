@@ -17,17 +17,19 @@ from ansible_collections.gb10.fleet.plugins.modules import tree_share
 def call(capsys, monkeypatch, tmp_path):
     """Run the module with a systemd of our own; returns exit status, result and the commands but is-active."""
 
-    def run(active="inactive", failing=(), missing=(), listening=True, **arguments):
+    def run(active="inactive", active_status=3, failing=(), missing=(), listening=True, **arguments):
         calls = []
 
-        def run_command(_module, command, environ_update=None):
-            assert environ_update["LC_ALL"] == "C"
+        def run_command(_module, command, **options):
+            assert options["environ_update"]["LC_ALL"] == "C"
+            assert command[:4] == ["timeout", "-k", "5", "120"]
+            command = command[4:]
             if command[1] == "is-active":
-                return (0 if active == "active" else 3), f"{active}\n", ""
+                return (0 if active == "active" else active_status), f"{active}\n", ""
             calls.append(command)
             return (1, "", "Unit is masked.") if any(word in failing for word in (command[0], command[1])) else (0, "", "")
 
-        monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda _module, name, required=False: None if name in missing else name)
+        monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda _module, name: None if name in missing else name)
         monkeypatch.setattr(basic.AnsibleModule, "run_command", run_command)
         monkeypatch.setattr(tree_share, "CONFIGURATION", str(tmp_path / "run" / "rsyncd.conf"))
         monkeypatch.setattr(tree_share, "answers", lambda *_arguments: listening)
@@ -74,6 +76,9 @@ def test_absent_ends_it_once(call):
     ("what", "said"),
     [
         ({"missing": ("rsync",)}, "run the role host"),
+        ({"missing": ("systemctl",)}, "Whether gb10-share.service runs cannot be told: systemctl is not on this node"),
+        ({"missing": ("systemd-run",)}, "did not start: systemd-run is not on this node"),
+        ({"active_status": 124}, "systemctl is-active gb10-share.service did not end within 120 s and was stopped."),
         ({"failing": ("systemd-run",)}, "did not start: Unit is masked."),
         ({"failing": ("stop",), "active": "active"}, "cannot be stopped: Unit is masked."),
         ({"listening": False}, "Nothing listens on 192.168.100.10 port 8730"),
