@@ -288,16 +288,27 @@ class NodeFiles:
             self._restore(stale, kept)
         return Result(changes, backups, kept)
 
-    def absent(self) -> Result:
-        """Take everything of this name away and put back what was there before."""
+    def absent(self, keep_notes: bool = False) -> Result:
+        """Take everything of this name away and put back what was there before.
+
+        With `keep_notes` the notes stay until drop_notes, for a caller that has to put back what they tell.
+        """
         records = dict(self.own)
         changes, kept = self._plan_restore(records)
         if not self.check_mode:
-            self.index["notes"].pop(self.name, None)
             self._restore(records, kept)
-            if not self.index["names"] and os.path.isdir(self.backup_folder):
-                self._forget_all()
+            if not keep_notes:
+                self.drop_notes()
         return Result(changes, [], kept)
+
+    def drop_notes(self) -> None:
+        """Forget the notes of this name. The backup folder goes with the last name and the last notes."""
+        if self.check_mode:
+            return
+        if self.index["notes"].pop(self.name, None) is not None:
+            self._save()
+        if not self.index["names"] and not self.index["notes"] and os.path.isdir(self.backup_folder):
+            self._forget_all()
 
     def _load(self) -> t.Dict[str, t.Any]:
         try:
@@ -467,7 +478,7 @@ class NodeFiles:
         changes: t.List[Change] = []
         kept: t.List[str] = []
         gone: t.Set[str] = set()
-        if set(self.index["names"]) <= {self.name} and set(self.own) == set(records):
+        if {*self.index["names"], *self.index["notes"]} <= {self.name} and set(self.own) == set(records):
             gone.add(self.backup_folder)
         for path in self._restore_order(records):
             found = look(path)

@@ -241,14 +241,17 @@ class Rails:
         return changes, activated, _link_diff(rails, mtu, before, [rail["netdev"] for rail in drifted])
 
     def absent(self):
-        notes = dict(self.files.notes)
-        result = self.files.absent()
+        # An earlier call put the files back and failed before the links were.
+        unfinished = not self.files.own
+        # The notes are needed again when the way back does not come to its end.
+        result = self.files.absent(keep_notes=True)
         now = self.interfaces()
-        activated = [name for name, note in notes.items() if name in now and (result.changes or _note(now[name]) != note)]
+        every = result.changes or unfinished
+        activated = [name for name, note in self.files.notes.items() if name in now and (every or _note(now[name]) != note)]
         if activated and not self.module.check_mode:
             self.find_renderer()
             self.activate([], activated)
-            self.restore_links({name: notes[name] for name in activated})
+        self.files.drop_notes()
         return list(result.changes) + self.hosts([]), activated, []
 
     def activate(self, names, given_back, needed=True):
@@ -291,15 +294,18 @@ class Rails:
 
     def go_back(self, previous, before):
         """Undo this call: the file as it was before it, and the links."""
-        if previous is None or previous.kind != "file":
+        first = previous is None or previous.kind != "file"
+        if first:
             notes = self.files.notes
-            self.files.absent()
+            self.files.absent(keep_notes=True)
         else:
             notes = {name: _note(before[name]) for name in self.files.notes if name in before}
             self.files.present([Entry(_fabric.NETPLAN_PATH, "file", content=previous.content, mode=previous.mode)])
         # The reason for going back is what the user shall read, not that the way back met the same trouble.
         self.activate([], [], needed=False)
         self.restore_links(notes)
+        if first:
+            self.files.drop_notes()
 
     def restore_links(self, notes):
         """Put addresses, MTU and the administrative state of links back to what was noted."""

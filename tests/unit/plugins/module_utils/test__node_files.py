@@ -162,6 +162,22 @@ def test_notes_are_kept_until_the_end(node):
     assert snapshot(node).keys() == {"etc"}
 
 
+def test_notes_that_are_kept_outlive_the_files_of_all(node):
+    manager(node, "host").present(entries(node, ("var", {"kind": "directory"})))
+    fabric = manager(node, "fabric")
+    fabric.notes = {"eth0": {"mtu": 1500}}
+    fabric.present(entries(node, ("etc/x", {"content": ""})))
+    manager(node, "fabric").absent(keep_notes=True)
+    assert manager(node, "host").absent().kept == [str(node / "var")]
+    assert not (node / "etc/x").exists()
+    again = manager(node, "fabric")
+    assert (again.own, again.notes) == ({}, {"eth0": {"mtu": 1500}})
+    manager(node, "fabric", check_mode=True).drop_notes()
+    assert (node / "var/backup/index.json").exists()
+    again.drop_notes()
+    assert snapshot(node).keys() == {"etc", "var"}
+
+
 def test_a_folder_with_files_of_others_stays_and_is_named(node):
     manager(node).present(entries(node, ("etc/models", {"kind": "directory"})))
     (node / "etc/models/users").write_text("mine")

@@ -155,6 +155,46 @@ def test_absent_gives_everything_back(node, run):
     assert not (node.folder / "backup").exists()
 
 
+@pytest.mark.parametrize("command", ["netplan generate", "networkctl reload", "ip link set"])
+def test_a_teardown_that_failed_is_finished_by_the_next(node, run, command):
+    before = state(node)
+    run(rails=RAILS, hosts=HOSTS)
+    node.failing = command
+    assert run(state="absent")["msg"].startswith(f"fabric_rails: {command}")
+    assert node.links[A]["mtu"] == 9000
+    node.failing = None
+    node.calls.clear()
+    check = run(state="absent", _ansible_check_mode=True)
+    result = run(state="absent")
+    assert check == {**result, "renderer": "auto"}
+    assert sorted(result["activated"]) == sorted([A, B])
+    assert "netplan generate" in node.calls
+    assert state(node) == before
+    assert run(state="absent")["changed"] is False
+    assert not (node.folder / "backup").exists()
+
+
+def test_rails_that_come_again_after_a_teardown_that_failed_can_still_be_given_back(node, run):
+    before = state(node)
+    run(rails=RAILS)
+    node.failing = "netplan generate"
+    run(state="absent")
+    node.failing = None
+    run(rails=RAILS)
+    run(state="absent")
+    assert state(node) == before
+
+
+def test_a_way_back_that_failed_is_finished_by_a_teardown(node, run):
+    before = state(node)
+    node.broken, node.failing = [B], "ip link set"
+    assert run(rails=RAILS, limit=0)["failed"] is True
+    assert node.links[A]["mtu"] == 9000
+    node.failing = None
+    assert run(state="absent")["changed"] is True
+    assert state(node) == before
+
+
 def test_no_rails_are_the_same_as_absent(node, run):
     before = state(node)
     run(rails=RAILS, hosts=HOSTS)
