@@ -16,6 +16,7 @@ The index is written before the first change on disk, so that an interrupted run
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import grp
 import hashlib
@@ -26,7 +27,13 @@ import stat
 import tempfile
 import typing as t
 
+from ansible_collections.gb10.fleet.plugins.module_utils._lock import locked
+
 BACKUP_FOLDER = "/var/lib/gb10/backup"
+# The backup folder comes and goes, and with it a lock on it would; this one stays.
+LOCK_FOLDER = "/var/lib"
+# Setting up rails is the longest that others do meanwhile.
+LOCK_SECONDS = 300
 INDEX_FORMAT = 1
 KINDS = ("file", "directory", "link")
 
@@ -212,6 +219,17 @@ def _group_name(gid: int) -> str:
         return grp.getgrgid(gid).gr_name
     except KeyError:
         return str(gid)
+
+
+@contextlib.contextmanager
+def opened(name: str, check_mode: bool) -> t.Iterator[NodeFiles]:
+    """What `name` manages, and no other run changes the index until the block ends.
+
+    Raises:
+        LockedError: another run did not come to its end in time.
+    """
+    with locked(LOCK_FOLDER, LOCK_SECONDS):
+        yield NodeFiles(name, check_mode=check_mode)
 
 
 class NodeFiles:

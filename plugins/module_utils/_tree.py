@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import fcntl
 import hashlib
 import json
@@ -318,22 +317,6 @@ def read_record(path: str | None) -> dict[str, t.Any] | None:
     if not isinstance(record, dict) or not isinstance(record.get("path"), str) or not isinstance(record.get("seen"), dict):
         raise ValueError(f"The record {path} is damaged: remove it and the tree that it is named after, and run again.")
     return record
-
-
-@contextlib.contextmanager
-def lock(folder: str) -> t.Iterator[int]:
-    """Wait until nobody else works on the records of a folder, which is made when it is missing.
-
-    Yields:
-        The handle that holds the lock. A process that inherits it holds the lock as well, until it ends.
-    """
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield handle
-    finally:
-        os.close(handle)
 
 
 def write_record(path: str, record: t.Mapping[str, t.Any]) -> None:

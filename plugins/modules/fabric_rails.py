@@ -153,14 +153,15 @@ import time
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gb10.fleet.plugins.module_utils import _fabric
 from ansible_collections.gb10.fleet.plugins.module_utils._fabric import FabricError
+from ansible_collections.gb10.fleet.plugins.module_utils._lock import LockedError
 from ansible_collections.gb10.fleet.plugins.module_utils._node_files import (
     Change,
     Entry,
-    NodeFiles,
     NodeFilesError,
     diff_of,
     entries_from,
     look,
+    opened,
     write_file,
 )
 from ansible_collections.gb10.fleet.plugins.module_utils._platform import parse_addresses
@@ -175,9 +176,9 @@ LIMIT_SECONDS = 60
 class Rails:
     """Brings files and links to the wanted state, or back."""
 
-    def __init__(self, module):
+    def __init__(self, module, files):
         self.module = module
-        self.files = NodeFiles(NAME, check_mode=module.check_mode)
+        self.files = files
         self.renderer = module.params["renderer"]
         self.backups = []
 
@@ -401,9 +402,12 @@ def argument_spec():
 def main():
     module = AnsibleModule(argument_spec=argument_spec(), supports_check_mode=True)
     try:
-        rails = Rails(module)
-        wanted = module.params["state"] == "present" and module.params["rails"]
-        changes, activated, links = rails.present() if wanted else rails.absent()
+        with opened(NAME, module.check_mode) as files:
+            rails = Rails(module, files)
+            wanted = module.params["state"] == "present" and module.params["rails"]
+            changes, activated, links = rails.present() if wanted else rails.absent()
+    except LockedError as error:
+        module.fail_json(msg=f"fabric_rails: {error}")
     except (FabricError, NodeFilesError) as error:
         module.fail_json(msg=f"fabric_rails: {error}.")
     except PermissionError as error:

@@ -119,11 +119,12 @@ kept:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.gb10.fleet.plugins.module_utils._lock import LockedError
 from ansible_collections.gb10.fleet.plugins.module_utils._node_files import (
-    NodeFiles,
     NodeFilesError,
     diff_of,
     entries_from,
+    opened,
 )
 
 
@@ -152,11 +153,13 @@ def argument_spec():
 def main():
     module = AnsibleModule(argument_spec=argument_spec(), supports_check_mode=True)
     try:
-        files = NodeFiles(module.params["name"], check_mode=module.check_mode)
-        if module.params["state"] == "present":
-            result = files.present(entries_from(module.params["files"]))
-        else:
-            result = files.absent()
+        with opened(module.params["name"], module.check_mode) as files:
+            if module.params["state"] == "present":
+                result = files.present(entries_from(module.params["files"]))
+            else:
+                result = files.absent()
+    except LockedError as error:
+        module.fail_json(msg=f"node_files ({module.params['name']}): {error}")
     except NodeFilesError as error:
         module.fail_json(msg=f"node_files ({module.params['name']}): {error}.")
     except PermissionError as error:

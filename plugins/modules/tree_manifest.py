@@ -132,7 +132,11 @@ import os
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gb10.fleet.plugins.module_utils._tree import installed_state, lock, read_record, scan, write_record
+from ansible_collections.gb10.fleet.plugins.module_utils._lock import LockedError, locked
+from ansible_collections.gb10.fleet.plugins.module_utils._tree import installed_state, read_record, scan, write_record
+
+# As long as another run may copy a model.
+LOCK_SECONDS = 1800
 
 
 def main() -> None:
@@ -155,10 +159,10 @@ def main() -> None:
             result["installed"] = installed_state(module.params["installed"], record, seen)
         if record and any(record["seen"].get(path) != known for path, known in seen.items()) and not module.check_mode:
             # Reading takes long: what was installed meanwhile stays recorded.
-            with lock(os.path.dirname(module.params["record"])):
+            with locked(os.path.dirname(module.params["record"]), LOCK_SECONDS):
                 current = read_record(module.params["record"]) or record
                 write_record(module.params["record"], {**current, "seen": {**current["seen"], **seen}})
-    except ValueError as error:
+    except (ValueError, LockedError) as error:
         module.fail_json(msg=str(error))
     except OSError as error:
         module.fail_json(msg=f"{error.filename} cannot be read or written: {error.strerror}. Run as root after the role host.")

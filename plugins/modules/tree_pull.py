@@ -118,6 +118,7 @@ import time
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.gb10.fleet.plugins.module_utils._lock import LockedError, locked
 from ansible_collections.gb10.fleet.plugins.module_utils._run import run
 from ansible_collections.gb10.fleet.plugins.module_utils._tree import (
     Plan,
@@ -127,7 +128,6 @@ from ansible_collections.gb10.fleet.plugins.module_utils._tree import (
     file_digest,
     free_bytes,
     installed_state,
-    lock,
     make_tree_plain,
     old_path,
     partial_path,
@@ -146,6 +146,7 @@ from ansible_collections.gb10.fleet.plugins.module_utils._tree_share import fetc
 ATTEMPTS = 2
 # rsync itself gives up on a share that is silent; this ends what trickles on for a day.
 LIMIT_SECONDS = 86400
+LOCK_SECONDS = 1800
 
 
 class Pull:
@@ -299,7 +300,9 @@ def install(module: AnsibleModule) -> dict[str, t.Any]:
     if module.check_mode:
         return Pull(module).install()
     # Of a run that was killed the copying may go on: it ends first, since its rsync has a share in the lock.
-    with lock(os.path.dirname(module.params["record"])) as handle:
+    folder = os.path.dirname(module.params["record"])
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with locked(folder, LOCK_SECONDS) as handle:
         return Pull(module, (handle,)).install()
 
 
@@ -356,7 +359,7 @@ def main() -> None:
             if not module.params["source"] and not module.check_mode:
                 module.fail_json(msg="source is missing: name the folder, or the URL that tree_share returned.")
             result = install(module)
-    except ValueError as error:
+    except (ValueError, LockedError) as error:
         module.fail_json(msg=str(error))
     except OSError as error:
         module.fail_json(msg=f"{error.filename} cannot be written or read: {error.strerror}. Run as root; the role host makes the folders.")

@@ -138,7 +138,6 @@ seconds:
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -149,6 +148,7 @@ import typing as t
 import zipfile
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.gb10.fleet.plugins.module_utils._lock import LockedError, locked
 from ansible_collections.gb10.fleet.plugins.module_utils._node_python import find_python
 from ansible_collections.gb10.fleet.plugins.module_utils._run import run
 from ansible_collections.gb10.fleet.plugins.module_utils._wheelhouse import base_version, inspect, release_key, without_bytecode
@@ -211,16 +211,6 @@ class Releases:
         except OSError:
             return []
 
-    @contextlib.contextmanager
-    def locked(self) -> t.Iterator[None]:
-        """Keep other runs of this module out while releases are built or removed."""
-        handle = os.open(self.folder, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(handle)
-
     def run(self, command: list[str], what: str, cure: str, limit: int = LIMIT_SECONDS, **options: t.Any) -> str:
         """Standard output of a command that must succeed within a time limit, in seconds."""
         environment = {**ENVIRONMENT, **options.pop("environment", {})}
@@ -251,7 +241,7 @@ class Releases:
         if steps and not self.module.check_mode:
             if not os.path.isdir(self.folder):
                 raise ReleaseError(f"{self.folder} is missing. Run the role host on this node first.")
-            with self.locked():
+            with locked(self.folder, LIMIT_SECONDS):
                 record = self.record(key) or self.build(key, wheelhouse, report, python, toolchain)
                 if self.current() != key:
                     self.switch(key)
@@ -455,7 +445,7 @@ def main() -> None:
         else:
             result = releases.absent(module.params["key"])
             after = None if "unlink current" in result["steps"] else result["previous"]
-    except ReleaseError as error:
+    except (ReleaseError, LockedError) as error:
         module.fail_json(msg=f"vllm_release: {error}")
     except OSError as error:
         module.fail_json(

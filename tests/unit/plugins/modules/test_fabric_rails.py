@@ -12,6 +12,7 @@ import pytest
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.gb10.fleet.plugins.module_utils import _fabric, _node_files
+from ansible_collections.gb10.fleet.plugins.module_utils._lock import locked
 from ansible_collections.gb10.fleet.plugins.modules import fabric_rails
 
 A, B, MANAGEMENT = "enp1s0f0np0", "enP2p1s0f0np0", "enP7s7"
@@ -98,6 +99,8 @@ def node_fixture(tmp_path, monkeypatch):
     monkeypatch.setattr(_fabric, "NETPLAN_PATH", str(tmp_path / "60-gb10-fabric.yaml"))
     monkeypatch.setattr(fabric_rails, "HOSTS_PATH", str(tmp_path / "hosts"))
     monkeypatch.setattr(_node_files, "BACKUP_FOLDER", str(tmp_path / "backup"))
+    monkeypatch.setattr(_node_files, "LOCK_FOLDER", str(tmp_path))
+    monkeypatch.setattr(_node_files, "LOCK_SECONDS", 0)
     monkeypatch.setattr(fabric_rails, "PAUSE_SECONDS", 0)
     monkeypatch.setattr(AnsibleModule, "get_bin_path", lambda module, name, **options: f"/usr/bin/{name}")
     monkeypatch.setattr(AnsibleModule, "run_command", node.run)
@@ -302,6 +305,12 @@ def test_a_rail_that_is_not_there(node, run):
 def test_a_missing_tool_is_named(node, run, monkeypatch):
     monkeypatch.setattr(AnsibleModule, "get_bin_path", lambda module, name, **options: None if name == "netplan" else f"/usr/bin/{name}")
     assert run(rails=RAILS)["msg"] == "fabric_rails: netplan is not on this node; install the package that has it."
+
+
+def test_one_run_at_a_time(node, run):
+    with locked(str(node.folder), 0):
+        assert run(rails=RAILS)["msg"].startswith(f"fabric_rails: Another run has held the lock on {node.folder}")
+    assert node.calls == []
 
 
 def test_a_renderer_can_be_named(node, run):

@@ -12,12 +12,15 @@ import pwd
 import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.gb10.fleet.plugins.module_utils import _node_files
+from ansible_collections.gb10.fleet.plugins.module_utils._lock import locked
 from ansible_collections.gb10.fleet.plugins.modules import node_files
 
 
 @pytest.fixture(name="run")
 def run_fixture(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(_node_files, "BACKUP_FOLDER", str(tmp_path / "backup"))
+    monkeypatch.setattr(_node_files, "LOCK_FOLDER", str(tmp_path))
+    monkeypatch.setattr(_node_files, "LOCK_SECONDS", 0)
 
     def run(**arguments):
         with patch_module_args(arguments), pytest.raises(SystemExit):
@@ -46,6 +49,14 @@ def test_present_and_absent(run, tmp_path):
     gone = run(name="ray", state="absent")
     assert gone["changed_paths"] == [str(path)]
     assert path.read_text() == "before\n"
+
+
+def test_one_run_at_a_time(run, tmp_path):
+    path = tmp_path / "a.env"
+    with locked(str(tmp_path), 0):
+        result = run(name="ray", files=[file(path, "A=1\n")])
+    assert result["msg"].startswith(f"node_files (ray): Another run has held the lock on {tmp_path}") and not path.exists()
+    assert run(name="ray", files=[file(path, "A=1\n")])["changed"] is True
 
 
 def test_an_error_is_one_sentence(run, tmp_path):

@@ -13,6 +13,7 @@ import pytest
 from ansible.module_utils import basic
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.gb10.fleet.plugins.module_utils import _tree
+from ansible_collections.gb10.fleet.plugins.module_utils._lock import locked
 from ansible_collections.gb10.fleet.plugins.module_utils._tree import read_record, scan
 from ansible_collections.gb10.fleet.plugins.modules import tree_pull
 
@@ -96,6 +97,7 @@ def test_a_folder_is_installed_once(call, source, installed, tmp_path, monkeypat
     assert (result["bytes"], result["received"]) == (12, 12) and result["digest"] == scan(str(source), {})["digest"]
     assert contents(installed) == contents(source)
     assert stat.S_IMODE((installed / "config.json").stat().st_mode) == 0o644
+    assert stat.S_IMODE((tmp_path / "manifests").stat().st_mode) == 0o700
     record = read_record(str(tmp_path / "manifests" / "tiny.json"))
     assert (record["path"], record["digest"], record["bytes"]) == (str(installed), result["digest"], 12)
     assert sorted(record["seen"]) == sorted(f"{root}/{name}" for root in (source, installed) for name in ("config.json", "extra/weights.bin"))
@@ -104,6 +106,14 @@ def test_a_folder_is_installed_once(call, source, installed, tmp_path, monkeypat
     status, result = call(files=record["files"])
     assert (status, result["changed"], result["bytes"], result["gigabytes_per_second"]) == (0, False, 0, None)
     assert os.listdir(installed.parent) == ["tiny"]
+
+
+def test_one_run_at_a_time(call, installed, tmp_path, monkeypatch):
+    monkeypatch.setattr(tree_pull, "LOCK_SECONDS", 0)
+    records = tmp_path / "manifests"
+    records.mkdir()
+    with locked(str(records), 0):
+        assert call()[1]["msg"].startswith(f"Another run has held the lock on {records}") and not installed.exists()
 
 
 def test_later_edits_of_the_source_do_not_reach_it(call, source, installed):

@@ -16,6 +16,7 @@ import zipfile
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
+from ansible_collections.gb10.fleet.plugins.module_utils._lock import locked
 from ansible_collections.gb10.fleet.plugins.modules import vllm_release
 
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -173,6 +174,13 @@ def test_a_time_limit(node, monkeypatch):
     monkeypatch.setattr(vllm_release, "PROOF_SECONDS", 1)
     (node.wheelhouse / "python").write_text("#!/bin/sh\nexec sleep 30\n")
     assert " ... did not end within 1 s and was stopped. Mend the wheelhouse" in node.run()["msg"]
+
+
+def test_one_run_at_a_time(node, monkeypatch):
+    monkeypatch.setattr(vllm_release, "LIMIT_SECONDS", 0)
+    with locked(str(node.releases), 0):
+        assert node.run()["msg"].startswith(f"vllm_release: Another run has held the lock on {node.releases}")
+    assert node.tree() == []
 
 
 def test_a_full_disk(node, monkeypatch):
