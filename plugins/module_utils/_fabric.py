@@ -19,6 +19,24 @@ HOSTS_END = "# END gb10.fleet rails"
 HOSTS_BEGIN_JOINED = HOSTS_BEGIN + " (after a line without end)"
 # IPv4 header 20 bytes, ICMP header 8 bytes.
 PING_HEADER_BYTES = 28
+# Documented by doc_fragments/rails.py.
+RAILS_SPEC = {
+    "rails": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "netdev": {"type": "str", "required": True},
+            "device": {"type": "str", "required": True},
+            "address": {"type": "str", "required": True},
+            "prefix": {"type": "int", "required": True},
+            "peers": {"type": "list", "elements": "dict", "default": []},
+            "cage": {"type": "str"},
+            "subnet": {"type": "str"},
+        },
+    },
+    "mtu": {"type": "int", "default": 9000},
+}
 
 _RAIL_NAME = re.compile(r"^[A-Za-z0-9._-]{1,15}$")
 

@@ -18,6 +18,8 @@ description:
     module fails.
   - Writes names for the addresses of all nodes on the rails into a block of C(/etc/hosts).
   - O(state=absent) gives back the files, addresses and MTUs that were there before.
+extends_documentation_fragment:
+  - gb10.fleet.rails
 attributes:
   check_mode:
     description: Can run in check mode and predict changes.
@@ -32,43 +34,6 @@ options:
     type: str
     choices: [present, absent]
     default: present
-  rails:
-    description:
-      - The node's rails, as C(spark_plan.rails) has them. Keys other than these are not used.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      netdev:
-        description: Network interface.
-        type: str
-        required: true
-      address:
-        description: IPv4 address.
-        type: str
-        required: true
-      prefix:
-        description: Length of the network's prefix.
-        type: int
-        required: true
-      device:
-        description: RDMA device.
-        type: str
-      cage:
-        description: QSFP cage.
-        type: str
-      subnet:
-        description: The address's network.
-        type: str
-      peers:
-        description: The other ends.
-        type: list
-        elements: dict
-        default: []
-  mtu:
-    description: MTU of the rails in bytes.
-    type: int
-    default: 9000
   hosts:
     description:
       - Names for addresses, for C(/etc/hosts).
@@ -104,9 +69,11 @@ EXAMPLES = r"""
   gb10.fleet.fabric_rails:
     rails:
       - netdev: enp1s0f0np0
+        device: rocep1s0f0
         address: 192.168.100.10
         prefix: 24
       - netdev: enP2p1s0f0np0
+        device: roceP2p1s0f0
         address: 192.168.101.10
         prefix: 24
     mtu: 9000
@@ -370,21 +337,7 @@ def _link_diff(rails, mtu, before, drifted):
 def argument_spec():
     return {
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-        "rails": {
-            "type": "list",
-            "elements": "dict",
-            "default": [],
-            "options": {
-                "netdev": {"type": "str", "required": True},
-                "address": {"type": "str", "required": True},
-                "prefix": {"type": "int", "required": True},
-                "device": {"type": "str"},
-                "cage": {"type": "str"},
-                "subnet": {"type": "str"},
-                "peers": {"type": "list", "elements": "dict", "default": []},
-            },
-        },
-        "mtu": {"type": "int", "default": 9000},
+        **_fabric.RAILS_SPEC,
         "hosts": {
             "type": "list",
             "elements": "dict",

@@ -15,6 +15,8 @@ description:
   - Sends one packet of exactly the MTU, which may not be split, over each rail to each peer, from the rail's own address.
   - Checks the MTU and address of each rail's interface, and that the RDMA device uses the MTU that the kernel derives from it.
   - Never fails by itself; RV(passed) and RV(findings) say how it is.
+extends_documentation_fragment:
+  - gb10.fleet.rails
 attributes:
   check_mode:
     description: Changes nothing, so that it runs in check mode as well.
@@ -27,44 +29,6 @@ options:
     description: Inventory name of this node, for the findings.
     type: str
     required: true
-  rails:
-    description:
-      - The node's rails, as C(spark_plan.rails) has them. Keys other than these are not used.
-    type: list
-    elements: dict
-    required: true
-    suboptions:
-      netdev:
-        description: Network interface.
-        type: str
-        required: true
-      device:
-        description: RDMA device.
-        type: str
-        required: true
-      address:
-        description: IPv4 address.
-        type: str
-        required: true
-      prefix:
-        description: Length of the network's prefix.
-        type: int
-        required: true
-      peers:
-        description: The other ends, each with C(node) and C(address).
-        type: list
-        elements: dict
-        default: []
-      cage:
-        description: QSFP cage.
-        type: str
-      subnet:
-        description: The address's network.
-        type: str
-  mtu:
-    description: MTU of the rails in bytes.
-    type: int
-    default: 9000
   attempts:
     description: How many packets may stay without an answer before a peer counts as silent, one second each.
     type: int
@@ -272,21 +236,7 @@ class RailCheck:
 def argument_spec():
     return {
         "node": {"type": "str", "required": True},
-        "rails": {
-            "type": "list",
-            "elements": "dict",
-            "required": True,
-            "options": {
-                "netdev": {"type": "str", "required": True},
-                "device": {"type": "str", "required": True},
-                "address": {"type": "str", "required": True},
-                "prefix": {"type": "int", "required": True},
-                "peers": {"type": "list", "elements": "dict", "default": []},
-                "cage": {"type": "str"},
-                "subnet": {"type": "str"},
-            },
-        },
-        "mtu": {"type": "int", "default": 9000},
+        **_fabric.RAILS_SPEC,
         "attempts": {"type": "int", "default": 5},
     }
 

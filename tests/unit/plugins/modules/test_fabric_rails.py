@@ -17,8 +17,8 @@ from ansible_collections.gb10.fleet.plugins.modules import fabric_rails
 
 A, B, MANAGEMENT = "enp1s0f0np0", "enP2p1s0f0np0", "enP7s7"
 RAILS = [
-    {"netdev": A, "address": "192.168.100.10", "prefix": 24},
-    {"netdev": B, "address": "192.168.101.10", "prefix": 24},
+    {"netdev": A, "device": "rocep1s0f0", "address": "192.168.100.10", "prefix": 24},
+    {"netdev": B, "device": "roceP2p1s0f0", "address": "192.168.101.10", "prefix": 24},
 ]
 HOSTS = [{"address": "192.168.100.11", "names": ["spark-b-rail0"]}]
 
@@ -294,7 +294,7 @@ def test_network_manager_takes_up_each_connection_by_itself(node, run):
 
 def test_a_rail_that_is_not_there(node, run):
     before = state(node)
-    result = run(rails=[{"netdev": "enp9s0", "address": "192.168.100.10", "prefix": 24}])
+    result = run(rails=[{**RAILS[0], "netdev": "enp9s0"}])
     assert result["msg"] == (
         "fabric_rails: the rail enp9s0 is not on this node: put the cable in at both ends and boot it, or correct"
         " spark_cage or spark_rail_addresses."

@@ -131,6 +131,11 @@ def test_a_rail_that_is_gone(node, run):
     assert verdict(result) == [("rail.missing", "fail")]
 
 
+def test_a_node_without_rails_has_nothing_to_prove(node, run):
+    assert run(rails=[])["passed"] is True
+    assert node.calls == ["ip -j address show"]
+
+
 def test_rdma_uses_another_mtu_than_follows(node, run):
     node.devinfo = (0, DEVINFO.format(active=1024), "")
     result = run()
