@@ -94,7 +94,7 @@ ENTRY_POINTS = [
 
 def test_entry_points_are_found():
     assert {("playbooks/verify.yml", "ray", "verify"), ("playbooks/preflight.yml", "vllm", "preflight")} <= set(ENTRY_POINTS)
-    assert [role for path, role, _ in ENTRY_POINTS if path == "playbooks/teardown.yml"] == list(reversed(SERVING))
+    assert [role for path, role, _content in ENTRY_POINTS if path == "playbooks/teardown.yml"] == list(reversed(SERVING))
 
 
 @pytest.mark.parametrize(("path", "role", "entry_point"), ENTRY_POINTS)
