@@ -35,6 +35,7 @@ MTU_FOR_ROCE_4096 = 4192
 # NVIDIA's two-Spark guide begins at .10 and .11.
 FIRST_HOST = 10
 LOOPBACK = "127.0.0.1"
+PORT = 8000
 # These say how a whole cluster is, so that all of its nodes must agree.
 SHARED = (
     "spark_profile",
@@ -204,6 +205,7 @@ class _Cluster:
         size = self._tensor_parallel(profile)
         mtu = self._mtu()
         self._paths()
+        self._listener()
         rails: dict[str, list[dict]] = {node: [] for node in self.nodes}
         if len(self.nodes) > 1:
             rails = self._rails()
@@ -323,6 +325,22 @@ class _Cluster:
             path = self.value(name, node=node)
             if not isinstance(path, str) or not path.startswith("/"):
                 self.fail("plan.path", node, f"{name} is {path or 'not set'}.", f"Set it to {meaning}, as an absolute path.")
+
+    def _listener(self) -> None:
+        port = self.value("spark_port", PORT)
+        if isinstance(port, bool) or not str(port).isdigit() or not 1024 <= int(port) <= 65535:
+            self.fail(
+                "plan.port", self.head, f"spark_port is {port}, and the engine, which runs without privileges, takes 1024 to 65535.",
+                f"Set it to {PORT}.",
+            )
+        listen = self.value("spark_listen", LOOPBACK)
+        try:
+            IPAddress(str(listen))
+        except (AddrFormatError, ValueError):
+            self.fail(
+                "plan.listen", self.head, f"spark_listen is {listen}, which is no address.",
+                f"Set it to {LOOPBACK}, to 0.0.0.0, or to an address of this head.",
+            )
 
     # Rails
 

@@ -21,6 +21,7 @@ OPTIONAL: dict[str, tuple[type, str]] = {
     "engine": (dict, "a mapping of vLLM flags to values"),
     "smoke": (dict, "a mapping"),
 }
+QUESTION = [{"role": "user", "content": "Say hello in one sentence."}]
 
 
 class ProfileError(Exception):
@@ -83,4 +84,7 @@ def load_profile(name: str, path: str) -> dict[str, t.Any]:
     if content["tensor_parallel"] < 1:
         raise ProfileError(f"The profile {path} needs tensor_parallel of 1 or more; got: {content['tensor_parallel']}.")
     empty = {field: kind() for field, (kind, meaning) in OPTIONAL.items() if content.get(field) is None}
-    return {**content, **empty, "name": name}
+    profile = {**content, **empty, "name": name}
+    # Every served model is asked something; without an answer of its own to expect, any proper one will do.
+    profile["smoke"] = {"messages": QUESTION, **profile["smoke"]}
+    return profile

@@ -90,3 +90,13 @@ def test_an_inventory_that_cannot_be_read_is_an_error(tmp_path):
     broken.write_text("all: [", encoding="utf-8")
     assert playbook("site.yml", inventory=str(broken)).status != 0
     assert playbook("site.yml", inventory=str(tmp_path / "none")).status != 0
+
+
+def test_an_inventory_without_the_group_spark_is_an_error(tmp_path):
+    other = tmp_path / "hosts.yml"
+    other.write_text("all: {hosts: {somebody: {}}}\n", encoding="utf-8")
+    refused("has no host in the group spark", inventory=str(other))
+
+
+def test_a_port_that_cannot_be(served):
+    refused("spark-a", "spark_port is 99999999", arguments=("-e", "spark_port=99999999"))

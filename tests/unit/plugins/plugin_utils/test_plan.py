@@ -368,6 +368,20 @@ def test_an_mtu_that_halves_the_roce_mtu(fleet, mtu, warned):
     assert made["nodes"]["spark-a"]["mtu"] == int(mtu)
 
 
+@pytest.mark.parametrize("port", [0, -5, 22, 65536, "abc", True])
+def test_a_port_that_the_engine_cannot_take(fleet, port):
+    fleet.set("spark_port", port)
+    assert the_fail(fleet)[:2] == ("plan.port", "spark-a")
+
+
+def test_an_address_to_listen_on_that_is_none(fleet):
+    fleet.set("spark_listen", "nonsense")
+    assert the_fail(fleet) == (
+        "plan.listen", "spark-a",
+        "spark_listen is nonsense, which is no address. Set it to 127.0.0.1, to 0.0.0.0, or to an address of this head.",
+    )
+
+
 # Addresses
 
 

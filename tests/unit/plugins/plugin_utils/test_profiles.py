@@ -53,7 +53,8 @@ def test_the_collections_profiles_are_well_formed():
 
 def test_optional_fields_are_always_there(tmp_path):
     profile = load_profile("p", write(tmp_path, "p", GOOD))
-    assert (profile["toolchains"], profile["engine"], profile["smoke"], profile["name"]) == ([], {}, {}, "p")
+    assert (profile["toolchains"], profile["engine"], profile["name"]) == ([], {}, "p")
+    assert profile["smoke"]["messages"][0]["content"] == "Say hello in one sentence."
 
 
 @pytest.mark.parametrize(
