@@ -80,6 +80,9 @@ def plug_in(switch_room: Path, node: Path, lab: str, name: str, index: int, cabl
 
     A function without a cable is there too, with no carrier, as on a Spark with one cable.
     """
+    # The kernel takes a dead node's namespace apart in its own time: its ports may still be plugged in here.
+    for end in [f"n{index}-mgmt", *(layout.port_name(index, function) for function in functions)]:
+        ip(switch_room, "link", "delete", end, check=False)
     lines = [
         f"link add n{index}-mgmt type veth peer name {layout.MANAGEMENT} address {layout.mac(lab, name, layout.MANAGEMENT)} netns {node}",
         f"link set n{index}-mgmt master {MANAGEMENT_BRIDGE} up",

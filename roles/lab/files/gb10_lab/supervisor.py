@@ -71,7 +71,12 @@ class Supervisor:
         one = self.machines[name]
         async with self.slots:
             began = time.monotonic()
-            one.wire()
+            try:
+                one.wire()
+            except (host.LabError, OSError) as error:
+                self.power[name] = "off"
+                self.reasons[name] = f"could not be wired: {error}"
+                return
             with open(one.folder / "console.log", "ab") as console:
                 process = await asyncio.create_subprocess_exec(
                     *one.command(), stdin=asyncio.subprocess.DEVNULL, stdout=console, stderr=console, start_new_session=True,
