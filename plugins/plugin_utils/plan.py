@@ -35,6 +35,8 @@ MTU_FOR_ROCE_4096 = 4192
 # NVIDIA's two-Spark guide begins at .10 and .11.
 FIRST_HOST = 10
 LOOPBACK = "127.0.0.1"
+# "This host", loopback, multicast and reserved: no interface takes an address of these (RFC 6890).
+NO_UNICAST = ("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/4", "240.0.0.0/4")
 PORT = 8000
 # These say how a whole cluster is, so that all of its nodes must agree.
 SHARED = (
@@ -241,8 +243,12 @@ class _Cluster:
             self.plans = {}
 
     def _toolchain(self) -> dict:
+        name = self.value("spark_toolchain", DEFAULT_TOOLCHAIN)
+        if not isinstance(name, str):
+            self.fail("plan.toolchain", self.head, f"spark_toolchain is {name}, which is no name of a row.", f"Set it to one such as {DEFAULT_TOOLCHAIN}.")
+            return {}
         try:
-            return toolchain(self.value("spark_toolchain", DEFAULT_TOOLCHAIN), self.value("spark_toolchains", {}))
+            return toolchain(name, self.value("spark_toolchains", {}))
         except ToolchainError as error:
             self.fail("plan.toolchain", self.head, str(error), "Set spark_toolchain to one of the table.")
             return {}
@@ -251,6 +257,12 @@ class _Cluster:
         name = self.value("spark_profile")
         try:
             paths = profile_paths(self.value("spark_profiles"))
+            if name and not isinstance(name, str):
+                self.fail(
+                    "plan.profile_unknown", self.head, f"spark_profile is {name}, which is no name.",
+                    f"Set it to one profile; {suggestion('', paths)}.",
+                )
+                return {}
             if not name:
                 self.fail(
                     "plan.profile_missing", self.head,
@@ -382,8 +394,9 @@ class _Cluster:
         for text in written:
             try:
                 network = IPNetwork(text)
-                if network.version != 4 or network.ip != network.network or network.prefixlen > 30:
-                    raise AddrFormatError("no network")
+                whole = network.version == 4 and network.ip == network.network and network.prefixlen <= 30
+                if not whole or any(_overlap(network, IPNetwork(other)) for other in NO_UNICAST):
+                    raise AddrFormatError("no network of hosts")
             except (AddrFormatError, ValueError, TypeError):
                 self.fail(
                     "plan.subnets", self.head,

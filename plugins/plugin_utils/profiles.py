@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 import os
+import re
 import typing as t
 
 import yaml
+
+from ansible_collections.gb10.fleet.plugins.plugin_utils.toolchain import suggestion
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "roles", "serve", "profiles")
 TYPES: dict[str, tuple[type, str]] = {
@@ -21,6 +24,8 @@ OPTIONAL: dict[str, tuple[type, str]] = {
     "engine": (dict, "a mapping of vLLM flags to values"),
     "smoke": (dict, "a mapping"),
 }
+# gb10-serve@NAME.service, /etc/gb10/serve/NAME.yaml.
+UNIT_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
 QUESTION = [{"role": "user", "content": "Say hello in one sentence."}]
 
 
@@ -71,11 +76,17 @@ def load_profile(name: str, path: str) -> dict[str, t.Any]:
             content = yaml.safe_load(stream)
     except (OSError, yaml.YAMLError) as error:
         raise ProfileError(f"The profile {path} cannot be read: {' '.join(str(error).split())}") from error
+    if not UNIT_NAME.match(name):
+        raise ProfileError(f"The profile {path} names a systemd unit: use letters, digits, points, dashes and underscores in its name.")
     if not isinstance(content, dict):
         raise ProfileError(f"The profile {path} must be a mapping with {', '.join(TYPES)}.")
     if content.get("name", name) != name:
         raise ProfileError(f"The profile {path} calls itself {content['name']}: name the file {content['name']}.yml or correct name.")
-    for field, (kind, meaning) in {**TYPES, **OPTIONAL}.items():
+    known = {**TYPES, **OPTIONAL}
+    for field in content:
+        if field != "name" and field not in known:
+            raise ProfileError(f"The profile {path} has {field}, which no profile has; {suggestion(str(field), known)}.")
+    for field, (kind, meaning) in known.items():
         value = content.get(field)
         if value is None and field in OPTIONAL:
             continue

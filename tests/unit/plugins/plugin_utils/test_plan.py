@@ -335,6 +335,15 @@ def test_a_profile_that_the_toolchain_cannot_serve(fleet):
     assert fails(fleet) == []
 
 
+@pytest.mark.parametrize("variable, identifier", [("spark_profile", "plan.profile_unknown"), ("spark_toolchain", "plan.toolchain")])
+@pytest.mark.parametrize("value", [["tiny"], {"tiny": 1}, 7])
+def test_a_name_that_is_no_text(fleet, variable, identifier, value):
+    fleet.set(variable, value)
+    found = the_fail(fleet)
+    assert found[0] == identifier
+    assert f"{variable} is {value}" in found[2]
+
+
 def test_an_unknown_toolchain(fleet):
     fleet.set("spark_toolchain", "cuda-12.9")
     identifier, _node, text = the_fail(fleet)
@@ -442,6 +451,8 @@ def test_rails_of_the_other_cage_than_asked_for(fleet):
         (["192.168.100.0/24"], "plan.subnets", "has 1 subnets, and a cage of this node has 2 rails"),
         (["192.168.100.1/24", "192.168.101.0/24"], "plan.subnets", "has 192.168.100.1/24, which is no IPv4 network"),
         (["192.168.100.0/31", "192.168.101.0/24"], "plan.subnets", "room for two nodes"),
+        (["127.0.0.0/24", "192.168.101.0/24"], "plan.subnets", "has 127.0.0.0/24, which is no IPv4 network"),
+        (["192.168.100.0/24", "239.1.0.0/24"], "plan.subnets", "has 239.1.0.0/24, which is no IPv4 network"),
         (["fd00::/64", "192.168.101.0/24"], "plan.subnets", "no IPv4 network"),
         (["rail", "192.168.101.0/24"], "plan.subnets", "has rail"),
         (["10.0.0.0/8", "10.1.0.0/24"], "plan.subnets_overlap", "has 10.1.0.0/24, which overlaps 10.0.0.0/8"),

@@ -81,3 +81,14 @@ def test_a_wrong_profile_is_named(tmp_path, text, words):
 def test_a_profile_that_is_gone(tmp_path):
     with pytest.raises(ProfileError, match="cannot be read"):
         load_profile("p", str(tmp_path / "p.yml"))
+
+
+def test_a_field_that_no_profile_has(tmp_path):
+    with pytest.raises(ProfileError, match="has served_nam, which no profile has; did you mean served_name"):
+        load_profile("p", write(tmp_path, "p", GOOD + "served_nam: x\n"))
+
+
+@pytest.mark.parametrize("name", ["a b", "a@b", "-a", "a/b", "ä"])
+def test_a_name_that_cannot_be_a_units(name, tmp_path):
+    with pytest.raises(ProfileError, match="names a systemd unit"):
+        load_profile(name, write(tmp_path, "p", GOOD))
