@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from pathlib import Path
 
 import pytest
-from gb10_lab import answers, layout, state
+from gb10_lab import answers, layout, state, system
 
 STAND_INS = Path(__file__).resolve().parents[3] / "roles" / "lab" / "files" / "stand_ins"
 
@@ -26,7 +26,7 @@ class Node:
         self.folder = folder
         self.state = state.healthy("pair", "spark-a")
 
-    def run(self, tool, *words):
+    def run(self, tool, *words, limit=10):
         for name, text in answers.files(self.state, nic_present=True).items():
             path = self.folder / "answers" / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +36,7 @@ class Node:
         script = (STAND_INS / tool).read_text().replace("/usr/lib/gb10-lab", str(self.folder / "answers"))
         path = self.folder / tool
         path.write_text(script.replace("/sys/class/dmi/id/product_serial", str(serial)))
-        return subprocess.run(["sh", str(path), *words], capture_output=True, text=True, check=False)
+        return subprocess.run(["sh", str(path), *words], capture_output=True, text=True, check=False, timeout=limit)
 
 
 def test_query_of_any_fields_with_header_and_units(node):
@@ -158,3 +158,109 @@ def test_meminfo_changes_only_what_it_is_told():
 
 def test_the_card_has_one_port_name_for_each_cage():
     assert sorted({function.cage for function in layout.FUNCTIONS}) == ["p0", "p1"]
+
+
+def test_processes_show_in_every_report(node):
+    node.state = state.set_value(node.state, "gpu.processes", [{"pid": 6330, "name": "sglang::scheduler", "used_mib": 96073}])
+    rows = node.run("nvidia-smi", "--query-compute-apps=pid,process_name,used_memory", "--format=csv").stdout
+    assert rows == "pid, process_name, used_gpu_memory [MiB]\n6330, sglang::scheduler, 96073 MiB\n"
+    rows = node.run("nvidia-smi", "--query-compute-apps=used_gpu_memory,gpu_name,pid", "--format=csv,noheader,nounits").stdout
+    assert rows == "96073, NVIDIA GB10, 6330\n"
+    process = ElementTree.fromstring(node.run("nvidia-smi", "-q", "-x").stdout).find("gpu/processes/process_info")
+    assert (process.findtext("pid"), process.findtext("used_memory")) == ("6330", "96073 MiB")
+    assert "            Used GPU Memory                            : 96073 MiB\n" in node.run("nvidia-smi", "-q").stdout
+    lines = node.run("nvidia-smi").stdout.splitlines()
+    assert "|    0   N/A  N/A            6330      C   sglang::scheduler                     96073MiB |" in lines
+    assert {len(line) for line in lines[1:] if line} == {91}
+
+
+def test_without_processes_there_are_none(node):
+    assert node.run("nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader").stdout == ""
+    assert ElementTree.fromstring(node.run("nvidia-smi", "-q", "-x").stdout).find("gpu/processes").findall("*") == []
+
+
+def test_a_damaged_inforom_is_a_warning_and_14_but_not_in_the_report(node):
+    node.state = state.set_value(node.state, "gpu.inforom", "corrupted")
+    warning = "WARNING: infoROM is corrupted at gpu 000F:01:00.0\n"
+    query = node.run("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
+    assert (query.returncode, query.stdout) == (14, warning + "NVIDIA GB10\n")
+    table = node.run("nvidia-smi")
+    assert table.returncode == 14 and table.stdout.endswith("-+\n" + warning)
+    report = node.run("nvidia-smi", "-q", "-x")
+    assert report.returncode == 0 and "WARNING" not in report.stdout
+
+
+def test_a_gpu_that_is_off_the_bus_is_no_device(node):
+    node.state = state.set_value(node.state, "gpu.present", False)
+    assert node.run("nvidia-smi", "-L").stdout == "No devices were found\n"
+    assert "000f:01:00.0/vendor" not in answers.other_pci_files(node.state["gpu"])
+    assert not any("gpus" in name for name in answers.kernel_module(node.state["gpu"]))
+
+
+def test_the_version_follows_the_state(node):
+    node.state = state.set_value(node.state, "gpu.cuda", "13.1")
+    assert "CUDA Version        : 13.1\n" in node.run("nvidia-smi", "--version").stdout
+
+
+@pytest.mark.parametrize("tool", ["nvidia-smi", "fwupdmgr", "dmidecode", "ibdev2netdev", "ibv_devinfo"])
+def test_a_tool_can_be_made_to_hang_and_to_fail(node, tool):
+    node.state = state.set_value(node.state, "tools.hang", [tool])
+    with pytest.raises(subprocess.TimeoutExpired):
+        node.run(tool, limit=0.3)
+    node.state = state.set_value(state.set_value(node.state, "tools.hang", []), f"tools.fail.{tool}", "Failed to connect to daemon")
+    (node.folder / "answers" / "hang" / tool).unlink()
+    result = node.run(tool)
+    assert (result.returncode, result.stdout, result.stderr) == (1, "", "Failed to connect to daemon\n")
+
+
+def test_every_stand_in_can_hang():
+    assert state.STAND_INS == tuple(sorted(path.name for path in STAND_INS.iterdir()))
+    for path in STAND_INS.iterdir():
+        assert f'[ -e "$lab/hang/{path.name}" ] && exec sleep 86400\n' in path.read_text()
+
+
+def test_firmware_history(node):
+    result = node.run("fwupdmgr", "get-history", "--json")
+    assert result.returncode == 2 and json.loads(result.stdout)["Error"]["Message"] == "No history"
+    node.state = state.set_value(node.state, "firmware_history", [{"Name": "Embedded Controller", "Guid": ["x"], "UpdateState": 3}])
+    result = node.run("fwupdmgr", "get-history", "--json")
+    assert result.returncode == 0 and json.loads(result.stdout)["Devices"][0]["UpdateState"] == 3
+
+
+def test_a_failed_update_shows_in_the_device(node):
+    node.state = state.set_value(state.set_value(node.state, "firmware.0.UpdateState", 3), "firmware.0.UpdateError", "battery level is too low")
+    device = json.loads(node.run("fwupdmgr", "get-devices", "--json").stdout)["Devices"][0]
+    assert (device["UpdateState"], device["UpdateError"]) == (3, "battery level is too low")
+
+
+def test_a_function_tells_its_pcie_link_and_the_other_cards_are_on_the_bus():
+    healthy = state.healthy("pair", "spark-a")
+    narrow = state.set_value(healthy, "rails.enP2p1s0f0np0.pcie.width", 2)
+    function = layout.FUNCTIONS[2]
+    assert answers.pci_files(healthy, function)["current_link_width"] == "4\n"
+    assert answers.pci_files(narrow, function)["current_link_width"] == "2\n"
+    assert answers.pci_files(narrow, function)["max_link_width"] == "4\n"
+    others = answers.other_pci_files(healthy["gpu"])
+    assert (others["000f:01:00.0/vendor"], others["000f:01:00.0/device"]) == ("0x10de\n", "0x2e12\n")
+    assert others["0007:01:00.0/device"] == "0x8127\n"
+
+
+def test_swap_shows_in_both_files_of_the_kernel():
+    healthy = state.healthy("pair", "spark-a")
+    assert answers.swaps([]) == "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"
+    assert answers.memory_changes(healthy) == {}
+    swapping = state.set_value(healthy, "proc.swaps", [{"path": "/swap.img", "type": "file", "size_kb": 16777212, "used_kb": 1024}])
+    assert answers.swaps(swapping["proc"]["swaps"]).splitlines()[1].split() == ["/swap.img", "file", "16777212", "1024", "-2"]
+    assert answers.memory_changes(swapping) == {"SwapTotal": 16777212, "SwapFree": 16776188}
+
+
+def test_the_disk_of_dgx_os_boots_its_newest_kernel_with_its_module():
+    disk = system.files()
+    assert f"boot/vmlinuz-{state.KERNEL}" in disk
+    assert f"usr/lib/modules/{state.KERNEL}/kernel/nvidia-580-open/nvidia.ko" in disk
+    first = next(line for line in disk["boot/grub/grub.cfg"].splitlines() if line.startswith("\tlinux"))
+    assert f"vmlinuz-{state.KERNEL} " in first
+    assert len(disk["boot/grub/grubenv"]) == 1024
+    records = system.package_records()
+    assert records.count("Package: ") == records.count("Status: install ok installed") == len(system.PACKAGES) == len(system.package_files())
+    assert f"/boot/vmlinuz-{state.KERNEL}\n" in system.package_files()[f"linux-image-{state.KERNEL}"]

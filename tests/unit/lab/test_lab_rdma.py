@@ -69,7 +69,7 @@ def test_a_port_without_carrier_is_down(up, carrier):
 
 def test_a_port_with_carrier_is_active():
     files = rdma.port_files(link(), [LINK_LOCAL], 200)
-    assert (files["state"], files["phys_state"], files["rate"]) == ("4: ACTIVE\n", "5: LinkUp\n", "200 Gb/sec (4X HDR)\n")
+    assert (files["state"], files["phys_state"], files["rate"]) == ("4: ACTIVE\n", "5: LinkUp\n", "200 Gb/sec (2X NDR)\n")
     assert files["link_layer"] == "Ethernet\n"
 
 
@@ -93,3 +93,16 @@ def test_links_from_the_json_of_ip():
         },
     ])
     assert links["enp1s0f0np0"] == link(carrier=False, addresses=["192.168.100.10"])
+
+
+def test_every_port_has_the_counters_of_the_driver_and_only_given_ones_count():
+    files = rdma.counter_files({"symbol_error": 12, "out_of_sequence": 3})
+    assert len(files) == len(rdma.COUNTERS) + len(rdma.HARDWARE_COUNTERS)
+    assert files["counters/symbol_error"] == "12\n" and files["hw_counters/out_of_sequence"] == "3\n"
+    others = {name: text for name, text in files.items() if name.split("/")[1] not in ("symbol_error", "out_of_sequence", "lifespan")}
+    assert set(others.values()) == {"0\n"}
+
+
+def test_the_speed_of_a_netdev_is_known_while_it_has_carrier():
+    assert rdma.speed_file(link(), 200) == "200000\n"
+    assert rdma.speed_file(link(carrier=False), 200) == "-1\n"

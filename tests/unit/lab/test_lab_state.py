@@ -34,6 +34,13 @@ def test_a_change_is_a_copy(healthy):
         ("rdma.present", "false", False),
         ("firmware.0.Version", "3.5.9", "3.5.9"),
         ("meminfo.MemTotal", "127500000", 127500000),
+        ("rails.enp1s0f0np0.counters.symbol_error", "12", 12),
+        ("rails.enp1s0f0np0.counters", '{"out_of_sequence": 3}', {"out_of_sequence": 3}),
+        ("rails.enP2p1s0f0np0.pcie.width", "2", 2),
+        ("firmware.0.UpdateState", "3", 3),
+        ("tools.hang", '["fwupdmgr"]', ["fwupdmgr"]),
+        ("tools.fail.fwupdmgr", "Failed to connect to daemon", "Failed to connect to daemon"),
+        ("gpu.inforom", "corrupted", "corrupted"),
     ],
 )
 def test_values_from_a_command_line(healthy, key, text, value):
@@ -54,8 +61,32 @@ def test_values_from_a_command_line(healthy, key, text, value):
         ("rails.enp1s0f0np0.speed_gbps", True, "takes a number"),
         ("gpu.state", "tired", "gpu.state is one of ok, needs_reset"),
         ("firmware.9.Version", "1", "is not a key"),
+        ("firmware.0.Colour", "1", "is not a key of the state file; firmware.0 has .*UpdateError"),
+        ("gpu.inforom", "old", "gpu.inforom is one of ok, corrupted, not old"),
+        ("rails.enp1s0f0np0.counters.colour", 1, "is not a key"),
+        ("rails.enp1s0f0np0.counters", {"colour": 1}, "has no counter 'colour'"),
+        ("rails.enp1s0f0np0.counters", {"symbol_error": "many"}, "symbol_error takes a number"),
+        ("tools.hang", ["ls"], "tools.hang names some of all_reduce_perf, "),
+        ("tools.fail.ls", "no", "is not a key"),
+        ("gpu.processes", [{"pid": 1}], r"gpu.processes\[0\] must have pid, name, used_mib"),
+        ("gpu.processes", [{"pid": "1", "name": "x", "used_mib": 1}], r"gpu.processes\[0\].pid takes a number"),
+        ("proc.swaps", ["/swap.img"], r"proc.swaps\[0\] must have path"),
     ],
 )
 def test_what_the_state_does_not_take(healthy, key, value, sentence):
     with pytest.raises(state.StateError, match=sentence):
         state.set_value(healthy, key, value)
+
+
+def test_a_reset_puts_back_the_keys_named_and_no_others(healthy):
+    changed = state.set_value(state.set_value(healthy, "gpu.inforom", "corrupted"), "rails.enp1s0f0np0.counters.symbol_error", 12)
+    changed = state.set_value(changed, "meminfo.MemTotal", 1)
+    half = state.reset(changed, healthy, ["rails.enp1s0f0np0.counters", "meminfo"])
+    assert half["gpu"]["inforom"] == "corrupted" and half["rails"] == healthy["rails"] and half["meminfo"] == {}
+    assert state.reset(changed, healthy, []) == healthy
+
+
+@pytest.mark.parametrize(("key", "sentence"), [("gpu.colour", "not a key of the healthy state"), ("firmware.0.Version", "name firmware")])
+def test_what_cannot_be_reset(healthy, key, sentence):
+    with pytest.raises(state.StateError, match=sentence):
+        state.reset(healthy, healthy, [key])

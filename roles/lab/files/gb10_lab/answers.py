@@ -16,12 +16,6 @@ from xml.sax.saxutils import escape
 from . import layout
 
 NOT_KNOWN = "[N/A]"
-# What sysfs says of each of the card's functions: PCIe Gen5 x4.
-PCI_FILES = {
-    "vendor": "0x15b3\n", "device": "0x1021\n", "class": "0x020000\n",
-    "current_link_speed": "32.0 GT/s PCIe\n", "current_link_width": "4\n", "max_link_speed": "32.0 GT/s PCIe\n", "max_link_width": "4\n",
-    "numa_node": "-1\n", "sriov_numvfs": "0\n", "sriov_totalvfs": "8\n",
-}
 FAILURES = {
     "driver_mismatch": (18, "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: {library}\n"),
     "no_module": (
@@ -189,7 +183,15 @@ def gpu_report(gpu: dict) -> list[tuple]:
         ("Max Clocks", "max_clocks", [
             ("Graphics", "graphics_clock", "3003 MHz"), ("SM", "sm_clock", "3003 MHz"), ("Memory", "mem_clock", "N/A"),
         ]),
-        ("Processes", "processes", "None"),
+        ("Processes", "processes", [] if gpu["processes"] else "None"),
+    ]
+
+
+def process_rows(process: dict) -> list[tuple]:
+    return [
+        ("GPU instance ID", "gpu_instance_id", "N/A"), ("Compute instance ID", "compute_instance_id", "N/A"),
+        ("Process ID", "pid", str(process["pid"])), ("Type", "type", "C"), ("Name", "process_name", process["name"]),
+        ("Used GPU Memory", "used_memory", f"{process['used_mib']} MiB"),
     ]
 
 
@@ -212,6 +214,10 @@ def report_text(gpu: dict) -> str:
                 lines.append(f"{'    ' * depth + label:<55}: {value}")
 
     add(gpu_report(gpu), 1)
+    for process in gpu["processes"]:
+        for label, _element, value in process_rows(process):
+            depth = 3 if label in ("Type", "Name", "Used GPU Memory") else 2
+            lines.append(f"{'    ' * depth + label:<55}: {value}")
     return "\n".join(lines) + "\n\n"
 
 
@@ -224,12 +230,15 @@ def report_xml(gpu: dict) -> str:
 
     def add(entries: list[tuple], depth: int) -> None:
         for _label, element, value in entries:
-            if isinstance(value, list):
+            if element == "processes":
+                lines.append("\t" * depth + "<processes>")
+                for process in gpu["processes"]:
+                    add([("", "process_info", process_rows(process))], depth + 1)
+                lines.append("\t" * depth + "</processes>")
+            elif isinstance(value, list):
                 lines.append("\t" * depth + f"<{element}>")
                 add(value, depth + 1)
                 lines.append("\t" * depth + f"</{element}>")
-            elif element == "processes":
-                lines.extend(["\t" * depth + "<processes>", "\t" * depth + "</processes>"])
             else:
                 lines.append("\t" * depth + f"<{element}>{escape(value)}</{element}>")
 
@@ -261,9 +270,15 @@ def gpu_table(gpu: dict) -> str:
         "|  GPU   GI   CI              PID   Type   Process name                        GPU Memory |",
         "|        ID   ID                                                               Usage      |",
         "|=========================================================================================|",
-        "|  No running processes found                                                             |",
+        *(process_lines(gpu) or ["|  No running processes found                                                             |"]),
         wide,
     ]) + "\n"
+
+
+def process_lines(gpu: dict) -> list[str]:
+    return [
+        f"|    0   N/A  N/A{process['pid']:>16}      C   {process['name'][:36]:<36}{process['used_mib']:>7}MiB |" for process in gpu["processes"]
+    ]
 
 
 def topology() -> str:
@@ -294,7 +309,7 @@ def kernel_module(gpu: dict) -> dict[str, str]:
         "proc-driver/nvidia/version":
             f"NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  {gpu['driver']}  Release Build  (dvs-builder@)\nGCC version:  gcc version 13.3.0\n",
     }
-    if gpu["state"] != "no_device":
+    if gpu["state"] != "no_device" and gpu["present"]:
         files[f"proc-driver/nvidia/gpus/{bus}/information"] = "".join(f"{name + ':':<15} {value}\n" for name, value in (
             ("Model", gpu["name"]), ("IRQ", "171"), ("GPU UUID", gpu["uuid"]), ("Video BIOS", gpu["vbios"].lower()), ("Bus Type", "PCIe"),
             ("DMA Size", "52 bits"), ("DMA Mask", "0xfffffffffffff"), ("Bus Location", bus), ("Device Minor", "0"),
@@ -304,9 +319,10 @@ def kernel_module(gpu: dict) -> dict[str, str]:
 
 
 def gpu_files(gpu: dict, names: list[list[str]]) -> dict[str, str]:
-    code, message = FAILURES.get(gpu["state"], (0, ""))
+    code, message = FAILURES.get(gpu["state"] if gpu["present"] else "no_device", (0, ""))
+    warning = f"WARNING: infoROM is corrupted at gpu {gpu['bus_id'][4:]}" if gpu["inforom"] == "corrupted" else ""
     return {
-        "nvidia-smi/failure": f"code={code}\n",
+        "nvidia-smi/failure": f"code={code} warning={shlex.quote(warning)} cuda={shlex.quote(gpu['cuda'])}\n",
         "nvidia-smi/message": message.format(library=".".join(gpu["library"].split(".")[:2])),
         "nvidia-smi/fields": gpu_fields(gpu, names),
         "nvidia-smi/table": gpu_table(gpu),
@@ -314,6 +330,7 @@ def gpu_files(gpu: dict, names: list[list[str]]) -> dict[str, str]:
         "nvidia-smi/report.xml": report_xml(gpu),
         "nvidia-smi/list": f"GPU 0: {gpu['name']} (UUID: {gpu['uuid']})\n",
         "nvidia-smi/topology": topology(),
+        "nvidia-smi/processes": "".join(f"{process['pid']}|{process['name']}|{process['used_mib']}\n" for process in gpu["processes"]),
         **kernel_module(gpu),
     }
 
@@ -329,7 +346,7 @@ def firmware_devices(devices: list[dict], *, nic_firmware: str, nic_present: boo
     return [{"DeviceId": layout.digest("fwupd", *device["Guid"])[:40], **device} for device in found]
 
 
-def firmware_files(devices: list[dict]) -> dict[str, str]:
+def firmware_files(devices: list[dict], history: list[dict]) -> dict[str, str]:
     upgrades = [
         device for device in devices if any("is-upgrade" in release.get("Flags", []) for release in device.get("Releases", []))
     ]
@@ -351,7 +368,8 @@ def firmware_files(devices: list[dict]) -> dict[str, str]:
         "fwupd/devices.json": document(devices),
         "fwupd/devices.txt": "\n".join(tree) + "\n",
         "fwupd/updates.json": document(upgrades),
-        "fwupd/has-updates": f"updates={len(upgrades)}\n",
+        "fwupd/history.json": document(history),
+        "fwupd/has-updates": f"updates={len(upgrades)} history={len(history)}\n",
     }
 
 
@@ -392,6 +410,46 @@ def dmi_files(dmi: dict) -> dict[str, str]:
     }
 
 
+def pci_files(state: dict, function: layout.Function, virtual: int = 0) -> dict[str, str]:
+    """What sysfs says of one of the card's functions."""
+    pcie = state["rails"][function.netdev]["pcie"]
+    return {
+        "vendor": "0x15b3\n", "device": "0x1021\n", "class": "0x020000\n",
+        "current_link_speed": f"{pcie['speed']}\n", "current_link_width": f"{pcie['width']}\n",
+        "max_link_speed": f"{pcie['max_speed']}\n", "max_link_width": f"{pcie['max_width']}\n",
+        "numa_node": "-1\n", "sriov_numvfs": f"{virtual}\n", "sriov_totalvfs": "8\n",
+    }
+
+
+def other_pci_files(gpu: dict) -> dict[str, str]:
+    """The GPU and the 10GbE port, which are no functions of the card."""
+    found = {"0007:01:00.0": ("0x10ec", "0x8127", "0x020000", "16.0 GT/s PCIe", "1")}
+    if gpu["present"]:
+        found[gpu["bus_id"].lower()[4:]] = ("0x10de", "0x2e12", "0x030000", "2.5 GT/s PCIe", "1")
+    return {
+        f"{address}/{name}": f"{text}\n" for address, texts in found.items()
+        for name, text in zip(("vendor", "device", "class", "current_link_speed", "current_link_width"), texts)
+    }
+
+
+def command_line(proc: dict) -> str:
+    return f"{proc['cmdline']}\n"
+
+
+def swaps(rows: list[dict]) -> str:
+    """/proc/swaps"""
+    lines = ["Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority"]
+    lines += [f"{row['path']:<40}{row['type']}\t\t{row['size_kb']}\t\t{row['used_kb']}\t\t-2" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def memory_changes(state: dict) -> dict[str, int]:
+    """What differs from the host's /proc/meminfo: what the state says, and the node's swap where it has some."""
+    rows = state["proc"]["swaps"]
+    size, used = (sum(row[name] for row in rows) for name in ("size_kb", "used_kb"))
+    return {**({"SwapTotal": size, "SwapFree": size - used} if rows else {}), **state["meminfo"]}
+
+
 def dgx_release(pairs: list[list[str]]) -> str:
     return "".join(f'{name}="{value}"\n' for name, value in pairs)
 
@@ -411,7 +469,9 @@ def files(state: dict, nic_present: bool) -> dict[str, str]:
     devices = firmware_devices(state["firmware"], nic_firmware=state["rdma"]["firmware"], nic_present=nic_present)
     return {
         **gpu_files(state["gpu"], names),
-        **firmware_files(devices),
+        **firmware_files(devices, state["firmware_history"]),
         **dmi_files(state["dmi"]),
+        **{f"hang/{tool}": "" for tool in state["tools"]["hang"]},
+        **{f"fail/{tool}": text.rstrip("\n") + "\n" for tool, text in state["tools"]["fail"].items()},
         "links.json": json.dumps({"rails": state["rails"], "nccl": state["nccl"], "gpu": state["gpu"]["name"]}) + "\n",
     }

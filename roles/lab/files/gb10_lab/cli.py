@@ -209,6 +209,9 @@ def main(argv: list[str] | None = None) -> int:
     one = command("set", "Change a node's state file: what its hardware answers.")
     one.add_argument("node", metavar="NODE")
     one.add_argument("values", nargs="+", metavar="KEY=VALUE")
+    one = command("reset", "Put a node's state file back to a healthy Spark's: the keys named, or all.")
+    one.add_argument("node", metavar="NODE")
+    one.add_argument("keys", nargs="*", metavar="KEY")
     command("get", "Print a node's state file.").add_argument("node", metavar="NODE")
     one = command("switch", "Run a command in the room where the other ends of all cables are.")
     one.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND")
@@ -250,6 +253,9 @@ def perform(options: argparse.Namespace) -> object:
                 raise host.LabError(f"{word!r} is not KEY=VALUE.")
             values[key] = state.convert(value)
         ask(lab, do="set", node=options.node, values=values)
+        return None
+    if options.command == "reset":
+        ask(lab, do="reset", node=options.node, keys=options.keys)
         return None
     if options.command == "get":
         return ask(lab, do="get", node=options.node)

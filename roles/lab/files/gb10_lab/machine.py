@@ -14,7 +14,7 @@ import socket
 import time
 from pathlib import Path
 
-from . import answers, host, layout, network, rdma, record, state
+from . import answers, host, layout, network, rdma, record, state, system
 
 FILES = Path(__file__).resolve().parent.parent
 STAND_INS = FILES / "stand_ins"
@@ -69,11 +69,12 @@ class Machine:
         host.write(self.root / "etc/netplan/00-installer-config.yaml", self._netplan(), 0o600)
         self._credentials()
         self._stand_ins()
+        self._system()
         if self.lab.model and self.node.name == self._head():
             shutil.copytree(self.lab.model, self.root / "srv/models/tiny")
         for folder in (
-            "sys-class/infiniband", "sys-class/dmi/id", "sys-bus/pci/devices", "sys-module/nvidia", "infiniband", "pci", "vm", "nvidia-module",
-            "proc-driver/nvidia",
+            "sys-class/infiniband", "sys-class/dmi/id", "sys-bus/pci/devices", "sys-module/nvidia", "sys-module/mlx5_core", "infiniband", "pci",
+            "vm", "nvidia-module", "proc-driver/nvidia", "speed", "hang", "fail",
         ):
             (self.shared / folder).mkdir(parents=True, exist_ok=True)
         shutil.copy2(FILES / "image" / "init", self.shared / "init")
@@ -111,6 +112,16 @@ class Machine:
                 shutil.copyfile(tool, target)
                 target.chmod(0o755)
 
+    def _system(self) -> None:
+        """What DGX OS has on disk and the image has not: its kernel with its module, its settings, its packages' records."""
+        for name, text in system.files().items():
+            host.write(self.root / name, text, 0o755 if name.endswith(".sh") else 0o644)
+        status = self.root / "var/lib/dpkg/status"
+        host.write(status, status.read_text().rstrip("\n") + "\n\n" + system.package_records())
+        for name, paths in system.package_files().items():
+            host.write(self.root / "var/lib/dpkg/info" / f"{name}.list", paths)
+            host.write(self.root / "var/lib/dpkg/info" / f"{name}.md5sums", "")
+
     # --- stand-in hardware ----------------------------------------------------------------------------------------
 
     def save_state(self) -> None:
@@ -120,7 +131,7 @@ class Machine:
         for name, text in wanted.items():
             self._write_shared(name, text)
         # A kernel module that is not loaded has no files.
-        self._drop_unwanted(("nvidia-module/", "proc-driver/"), wanted)
+        self._drop_unwanted(("nvidia-module/", "proc-driver/", "hang/", "fail/"), wanted)
         for name, text in self.state["dmi"].items():
             mode = 0o400 if name.endswith(("_serial", "_uuid")) else 0o444
             self._write_shared(f"dmi/{name}", f"{text}\n", mode)
@@ -129,14 +140,28 @@ class Machine:
         if self.written.get("dgx-release") != text:
             host.write(release, text)
             self.written["dgx-release"] = text
+        # Written in place: the running node has these very files bound over its own.
+        self._write_in_place("cmdline", answers.command_line(self.state["proc"]))
+        self._write_in_place("swaps", answers.swaps(self.state["proc"]["swaps"]))
         self._save_meminfo()
 
+    def _write_in_place(self, name: str, text: str) -> None:
+        if self.written.get(name) != text:
+            (self.shared / name).write_text(text)
+            self.written[name] = text
+
     def _save_meminfo(self) -> None:
-        """Written in place: the running node has this very file bound over its /proc/meminfo. Gone with the next boot."""
-        path, changes = self.shared / "meminfo", self.state["meminfo"]
-        if changes or path.exists():
+        """The node's own meminfo lies over the host's while the state changes something in it, in the running node too."""
+        path, changes = self.shared / "meminfo", answers.memory_changes(self.state)
+        bound, leader = path.exists(), self.leader()
+        if changes:
             path.write_text(answers.meminfo(Path("/proc/meminfo").read_text(), changes))
-        if not changes and self.process_id is None:
+        inside = ["nsenter", f"--target={leader}", "--all"]
+        if leader is not None and changes and not bound:
+            host.run(*inside, "mount", "--bind", f"{LAB_FOLDER}/meminfo", "/proc/meminfo")
+        if leader is not None and bound and not changes:
+            host.run(*inside, "umount", "/proc/meminfo")
+        if not changes:
             path.unlink(missing_ok=True)
 
     def functions(self) -> tuple[layout.Function, ...]:
@@ -162,33 +187,57 @@ class Machine:
         """Bring the RDMA and PCI trees in step with the netdevs."""
         links = rdma.links_from_ip(network.addresses(self.namespace)) if self.namespace.exists() else {}
         functions = [function for function in self.cards if function.netdev in links and self.state["rdma"]["present"]]
-        system = layout.guid(layout.mac(self.lab.name, self.node.name, layout.FUNCTIONS[0].netdev))
-        wanted: dict[str, str] = {}
+        image = layout.guid(layout.mac(self.lab.name, self.node.name, layout.FUNCTIONS[0].netdev))
+        virtual = self.state["rdma"]["virtual_functions"] if functions else 0
+        wanted: dict[str, str] = {f"pci/{name}": text for name, text in answers.other_pci_files(self.state["gpu"]).items()}
         for function in functions:
             rail = self.state["rails"][function.netdev]
             link = links[function.netdev]
             table = rdma.gid_table(link, self.tables.get(function.device, []), rail["gid_shift"])
             self.tables[function.device] = table
             files = rdma.device_files(
-                link, table, node_guid=layout.guid(link.mac), system_guid=system, firmware=self.state["rdma"]["firmware"],
-                psid=self.state["rdma"]["psid"], node=self.node.name, link_gbps=rail["link_gbps"],
+                link, table, node_guid=layout.guid(link.mac), system_guid=image, firmware=self.state["rdma"]["firmware"],
+                psid=self.state["rdma"]["psid"], node=self.node.name, link_gbps=rail["link_gbps"], counters=rail["counters"],
             )
             wanted.update({f"infiniband/{function.device}/{name}": text for name, text in files.items()})
-            wanted.update({f"pci/{function.pci}/{name}": text for name, text in answers.PCI_FILES.items()})
+            first = function == layout.FUNCTIONS[0]
+            wanted.update({f"pci/{function.pci}/{name}": text for name, text in answers.pci_files(self.state, function, virtual if first else 0).items()})
             self._link(f"infiniband/{function.device}/device", f"../../../bus/pci/devices/{function.pci}")
             # A veth has no phys_port_name and no PCI parent: the card's side of sysfs has both, and the rest from the veth.
             wanted[f"pci/{function.pci}/net/{function.netdev}/phys_port_name"] = f"{function.cage}\n"
             for name in NETDEV_FILES:
                 self._link(f"pci/{function.pci}/net/{function.netdev}/{name}", f"../../../../../../class/net/{function.netdev}/{name}")
             self._link(f"pci/{function.pci}/infiniband/{function.device}", f"../../../../../class/infiniband/{function.device}")
+        for number in range(virtual):
+            wanted.update(self._virtual_function(links[layout.FUNCTIONS[0].netdev], number, image))
         for name, text in wanted.items():
             self._write_shared(name, text)
         self._drop_unwanted(("infiniband/", "pci/"), wanted)
-        present = {function.device for function in functions} | {function.pci for function in functions}
+        for function in self.cards:
+            if function.netdev in links:
+                self._write_in_place(f"speed/{function.netdev}", rdma.speed_file(links[function.netdev], self.state["rails"][function.netdev]["link_gbps"]))
+        present = {name.split("/")[1] for name in wanted}
         for tree in ("infiniband", "pci"):
             for folder in (self.shared / tree).iterdir():
                 if folder.name not in present:
                     host.remove_folder(folder, inside=self.shared)
+
+    def _virtual_function(self, link: rdma.Link, number: int, image: str) -> dict[str, str]:
+        """A virtual function of the first function whose network interface a container or a virtual machine has taken."""
+        parent = layout.FUNCTIONS[0]
+        address, device = f"0000:01:00.{2 + number}", f"{parent.device}v{number}"
+        files = rdma.device_files(
+            link, [], node_guid=layout.guid(link.mac, f"{number + 1:04x}"), system_guid=image, firmware=self.state["rdma"]["firmware"],
+            psid=self.state["rdma"]["psid"], node=self.node.name,
+        )
+        self._link(f"infiniband/{device}/device", f"../../../bus/pci/devices/{address}")
+        self._link(f"pci/{address}/physfn", f"../{parent.pci}")
+        self._link(f"pci/{address}/infiniband/{device}", f"../../../../../class/infiniband/{device}")
+        return {
+            **{f"infiniband/{device}/{name}": text for name, text in files.items()},
+            **{f"pci/{address}/{name}": text for name, text in answers.pci_files(self.state, parent).items() if not name.startswith("sriov")},
+            f"pci/{address}/device": "0x101e\n",
+        }
 
     def _link(self, name: str, target: str) -> None:
         path = self.shared / name

@@ -14,6 +14,22 @@ TABLE_LENGTH = 256
 EMPTY_GID = ":".join(["0000"] * 8)
 FOREIGN_GIDS = [f"fd00:{number:04x}:0000:0000:0000:0000:0000:0001" for number in range(1, 65)]
 TYPES = ("IB/RoCE v1", "RoCE v2")
+# The files that mlx5 has in a port's counters and hw_counters.
+COUNTERS = (
+    "VL15_dropped", "excessive_buffer_overrun_errors", "link_downed", "link_error_recovery", "local_link_integrity_errors",
+    "multicast_rcv_packets", "multicast_xmit_packets", "port_rcv_constraint_errors", "port_rcv_data", "port_rcv_errors", "port_rcv_packets",
+    "port_rcv_remote_physical_errors", "port_rcv_switch_relay_errors", "port_xmit_constraint_errors", "port_xmit_data",
+    "port_xmit_discards", "port_xmit_packets", "port_xmit_wait", "symbol_error", "unicast_rcv_packets", "unicast_xmit_packets",
+)
+HARDWARE_COUNTERS = (
+    "duplicate_request", "implied_nak_seq_err", "lifespan", "local_ack_timeout_err", "np_cnp_sent", "np_ecn_marked_roce_packets",
+    "out_of_buffer", "out_of_sequence", "packet_seq_err", "req_cqe_error", "req_cqe_flush_error", "req_remote_access_errors",
+    "req_remote_invalid_request", "resp_cqe_error", "resp_cqe_flush_error", "resp_local_length_error", "resp_remote_access_errors",
+    "rnr_nak_retry_err", "roce_adp_retrans", "roce_adp_retrans_to", "roce_slow_restart", "roce_slow_restart_cnps", "roce_slow_restart_trans",
+    "rp_cnp_handled", "rp_cnp_ignored", "rx_atomic_requests", "rx_icrc_encapsulated", "rx_read_requests", "rx_write_requests",
+)
+# What sysfs calls a rate: two lanes of the card's socket carry 200 Gb/s.
+RATES = {10: "1X QDR", 25: "1X EDR", 40: "4X QDR", 50: "1X HDR", 100: "2X HDR", 200: "2X NDR", 400: "4X NDR"}
 
 
 @dataclass
@@ -79,7 +95,7 @@ def port_files(link: Link, table: list[str | None], link_gbps: int) -> dict[str,
         "state": "4: ACTIVE\n" if active else "1: DOWN\n",
         "phys_state": "5: LinkUp\n" if active else "3: Disabled\n",
         # A port without a partner shows the slowest rate that the card can do.
-        "rate": f"{link_gbps} Gb/sec ({RATES.get(link_gbps, '4X HDR')})\n" if active else "40 Gb/sec (4X QDR)\n",
+        "rate": f"{link_gbps} Gb/sec ({RATES.get(link_gbps, '2X NDR')})\n" if active else "40 Gb/sec (4X QDR)\n",
         "link_layer": "Ethernet\n",
         "lid": "0x0\n",
         "lid_mask_count": "0\n",
@@ -98,11 +114,9 @@ def port_files(link: Link, table: list[str | None], link_gbps: int) -> dict[str,
     return files
 
 
-RATES = {10: "1X QDR", 40: "4X QDR", 100: "2X HDR", 200: "4X HDR"}
-
 
 def device_files(link: Link, table: list[str | None], *, node_guid: str, system_guid: str, firmware: str, psid: str, node: str,
-                 link_gbps: int = 200) -> dict[str, str]:
+                 link_gbps: int = 200, counters: dict[str, int] | None = None) -> dict[str, str]:
     """One device's folder, file by file."""
     files = {
         "fw_ver": f"{firmware}\n",
@@ -114,8 +128,20 @@ def device_files(link: Link, table: list[str | None], *, node_guid: str, system_
         "sys_image_guid": f"{system_guid}\n",
         "node_desc": f"{node} {link.netdev}\n",
     }
-    files.update({f"ports/1/{name}": text for name, text in port_files(link, table, link_gbps).items()})
+    files.update({f"ports/1/{name}": text for name, text in {**port_files(link, table, link_gbps), **counter_files(counters or {})}.items()})
     return files
+
+
+def counter_files(counters: dict[str, int]) -> dict[str, str]:
+    """Every counter of a port: 0, except those given. (The lifespan is a setting among them.)"""
+    files = {f"counters/{name}": f"{counters.get(name, 0)}\n" for name in COUNTERS}
+    files.update({f"hw_counters/{name}": f"{counters.get(name, 10 if name == 'lifespan' else 0)}\n" for name in HARDWARE_COUNTERS})
+    return files
+
+
+def speed_file(link: Link, link_gbps: int) -> str:
+    """/sys/class/net/*/speed, in Mb/s: -1 without carrier."""
+    return f"{link_gbps * 1000}\n" if link.up and link.carrier else "-1\n"
 
 
 def links_from_ip(entries: list[dict]) -> dict[str, Link]:

@@ -8,10 +8,24 @@ from __future__ import annotations
 import copy
 import json
 
-from . import layout
+from . import layout, rdma
 
-GPU_STATES = ("ok", "needs_reset", "driver_mismatch", "no_module", "no_device")
+# Keys that take one of a few words.
+CHOICES = {
+    "gpu.state": ("ok", "needs_reset", "driver_mismatch", "no_module", "no_device"),
+    "gpu.inforom": ("ok", "corrupted"),
+}
+# Programs of the lab that can be made to hang.
+STAND_INS = ("all_reduce_perf", "dmidecode", "fwupdmgr", "ib_write_bw", "ibdev2netdev", "ibv_devinfo", "nvidia-smi")
+# What fwupd writes of a device only at times, with a sample that gives its kind.
+FIRMWARE_AT_TIMES = {"UpdateState": 2, "UpdateError": "", "UpdateMessage": "", "Summary": "", "Serial": "", "ParentDeviceId": "", "Releases": []}
+PROCESS = {"pid": 0, "name": "", "used_mib": 0}
+SWAP = {"path": "", "type": "", "size_kb": 0, "used_kb": 0}
 KINDS = {str: "a text", int: "a number", float: "a number", bool: "true or false", list: "a list", dict: "a mapping"}
+
+
+# The kernel of DGX OS whose files lie on each node; the one that runs is the host's.
+KERNEL = "6.17.0-1029-nvidia"
 
 
 class StateError(ValueError):
@@ -33,15 +47,22 @@ def healthy(lab: str, node: str) -> dict:
             "library": "580.142",
             "gsp_firmware": "580.142",
             "cuda": "13.0",
+            "present": True,  # on the PCI bus
+            "inforom": "ok",
+            "processes": [],  # of pid, name and used_mib
             "vbios": "9A.0B.25.00.00",
             "temperature": 36,
             "power": 4.02,
             "utilization": 0,
             "sm_clock": 208,
         },
-        "rdma": {"present": True, "firmware": "28.45.4028", "psid": "NVD0000000087"},
+        "rdma": {"present": True, "firmware": "28.45.4028", "psid": "NVD0000000087", "virtual_functions": 0},
         "rails": {
-            function.netdev: {"cable": True, "link_gbps": 200, "speed_gbps": 97.98, "gid_shift": 0, "middle_mtu": 9216}
+            function.netdev: {
+                "cable": True, "link_gbps": 200, "speed_gbps": 97.98, "gid_shift": 0, "middle_mtu": 9216,
+                "pcie": {"speed": "32.0 GT/s PCIe", "width": 4, "max_speed": "32.0 GT/s PCIe", "max_width": 4},
+                "counters": {},  # those of the port that are not 0
+            }
             for function in layout.FUNCTIONS
         },
         "nccl": {"socket_gbytes": 3.76},
@@ -125,7 +146,16 @@ def healthy(lab: str, node: str) -> dict:
                 "Releases": [],
             },
         ],
-        # Empty: the host's own /proc/meminfo. Names and kB: a changed one lies over it from the next boot on.
+        # fwupd's history, newest last.
+        "firmware_history": [],
+        # Programs that never end, and those that end at once with 1 and a text.
+        "tools": {"hang": [], "fail": {}},
+        "proc": {
+            "cmdline": f"BOOT_IMAGE=/boot/vmlinuz-{KERNEL} root=UUID={uuid[:8]}-{uuid[8:12]}-{uuid[12:16]}-{uuid[16:20]}-{uuid[20:32]} ro quiet splash",
+            # Of path, type, size_kb and used_kb; the host's swap is not the node's.
+            "swaps": [],
+        },
+        # Empty: the host's own /proc/meminfo. Names and kB: a changed one lies over it.
         "meminfo": {},
     }
 
@@ -138,6 +168,47 @@ def convert(text: str) -> object:
         return text
 
 
+def at_times(parts: list[str]) -> dict[str, object] | None:
+    """What a mapping of the state may hold besides what it holds: names with a sample of their kind. None: any name with a number."""
+    if parts == ["meminfo"]:
+        return None
+    if len(parts) == 3 and parts[0] == "rails" and parts[2] == "counters":
+        return dict.fromkeys((*rdma.COUNTERS, *rdma.HARDWARE_COUNTERS), 0)
+    if len(parts) == 2 and parts[0] == "firmware":
+        return FIRMWARE_AT_TIMES
+    if parts == ["tools", "fail"]:
+        return dict.fromkeys(STAND_INS, "")
+    return {}
+
+
+def check(key: str, value: object, sample: object) -> object:
+    """The value as the key takes it; a number where a text belongs becomes one."""
+    if isinstance(sample, str) and isinstance(value, (int, float)) and not isinstance(value, bool):
+        value = str(value)
+    number = isinstance(sample, (int, float)) and not isinstance(sample, bool)
+    fits = isinstance(value, (int, float)) and not isinstance(value, bool) if number else isinstance(value, type(sample))
+    if sample is not None and not fits:
+        raise StateError(f"{key} takes {KINDS[type(sample)]}, not {json.dumps(value)}.")
+    if key in CHOICES and value not in CHOICES[key]:
+        raise StateError(f"{key} is one of {', '.join(CHOICES[key])}, not {value}.")
+    parts = key.split(".")
+    if key == "tools.hang" and set(value) - set(STAND_INS):  # type: ignore[call-overload]
+        raise StateError(f"tools.hang names some of {', '.join(STAND_INS)}, not {json.dumps(value)}.")
+    rows = {"gpu.processes": PROCESS, "proc.swaps": SWAP}.get(key)
+    if rows is not None:
+        for number, row in enumerate(value):  # type: ignore[arg-type, var-annotated]
+            if not isinstance(row, dict) or set(row) != set(rows):
+                raise StateError(f"{key}[{number}] must have {', '.join(rows)}, and no more; it is {json.dumps(row)}.")
+            for name, entry in row.items():
+                check(f"{key}[{number}].{name}", entry, rows[name])
+    if parts[0] == "rails" and parts[-1] == "counters":
+        for name, count in value.items():  # type: ignore[attr-defined]
+            if name not in at_times(parts):  # type: ignore[operator]
+                raise StateError(f"{key} has no counter {name!r}.")
+            check(f"{key}.{name}", count, 0)
+    return value
+
+
 def set_value(state: dict, key: str, value: object) -> dict:
     """A copy of the state with one dotted key changed. Keys that are not there and values of another kind are refused."""
     changed = copy.deepcopy(state)
@@ -145,23 +216,33 @@ def set_value(state: dict, key: str, value: object) -> dict:
     parts = key.split(".")
     for depth, part in enumerate(parts):
         known: list = sorted(place) if isinstance(place, dict) else []
-        free = parts[0] == "meminfo" and depth == 1
+        more = at_times(parts[:depth]) if isinstance(place, dict) else {}
         if isinstance(place, list) and part.isdigit() and int(part) < len(place):
             part = int(part)  # type: ignore[assignment]
-        elif part not in known and not free:
+        elif part not in known and more is not None and part not in more:
             at = ".".join(parts[:depth]) or "the state"
-            raise StateError(f"{key} is not a key of the state file; {at} has {', '.join(known) or 'no keys'}.")
+            raise StateError(f"{key} is not a key of the state file; {at} has {', '.join(sorted({*known, *more})) or 'no keys'}.")
         if depth < len(parts) - 1:
             place = place[part]  # type: ignore[index]
             continue
-        before = place.get(part) if isinstance(place, dict) else place[part]  # type: ignore[index]
-        if isinstance(before, str) and isinstance(value, (int, float)) and not isinstance(value, bool):
-            value = str(value)
-        number = isinstance(before, (int, float)) and not isinstance(before, bool)
-        fits = isinstance(value, (int, float)) and not isinstance(value, bool) if number else isinstance(value, type(before))
-        if before is not None and not fits:
-            raise StateError(f"{key} takes {KINDS[type(before)]}, not {json.dumps(value)}.")
-        if key == "gpu.state" and value not in GPU_STATES:
-            raise StateError(f"gpu.state is one of {', '.join(GPU_STATES)}, not {value}.")
-        place[part] = value  # type: ignore[index]
+        sample = place[part] if not isinstance(place, dict) or part in place else 0 if more is None else more[part]  # type: ignore[index]
+        place[part] = check(key, value, sample)  # type: ignore[index]
+    return changed
+
+
+def reset(state: dict, fresh: dict, keys: list[str]) -> dict:
+    """A copy with these dotted keys (of mappings) as in the healthy state; without keys the healthy state itself."""
+    if not keys:
+        return copy.deepcopy(fresh)
+    changed = copy.deepcopy(state)
+    for key in keys:
+        *path, last = key.split(".")
+        place, healthy_place = changed, fresh
+        for part in path:
+            if not isinstance(healthy_place.get(part), dict):
+                raise StateError(f"{key} cannot be put back alone; name {'.'.join(path[:1])}.")
+            place, healthy_place = place[part], healthy_place[part]
+        if last not in healthy_place:
+            raise StateError(f"{key} is not a key of the healthy state; {'.'.join(path) or 'it'} has {', '.join(sorted(healthy_place))}.")
+        place[last] = copy.deepcopy(healthy_place[last])
     return changed

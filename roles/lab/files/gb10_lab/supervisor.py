@@ -219,6 +219,14 @@ class Supervisor:
         self.set_cables()
         return changed
 
+    async def do_reset(self, node: str, keys: list[str]) -> dict:
+        one = self._machine(node)
+        one.state = state.reset(one.state, state.healthy(self.lab.name, node), keys)
+        one.save_state()
+        one.refresh_devices()
+        self.set_cables()
+        return one.state
+
     async def do_get(self, node: str) -> dict:
         return self._machine(node).state
 
