@@ -55,3 +55,55 @@ def link_target_name(*parts: str) -> str | None:
         return os.path.basename(os.readlink(os.path.join(*parts)).rstrip("/")) or None
     except OSError:
         return None
+
+
+def link_target(*parts: str) -> str | None:
+    """What the link at the joined path points to, as written in it, or None where there is no link."""
+    try:
+        return os.readlink(os.path.join(*parts))
+    except OSError:
+        return None
+
+
+def read_bytes(*parts: str, offset: int = 0, size: int = 1 << 16) -> bytes | None:
+    """Up to `size` bytes of the file at the joined path from `offset` on, or None where it cannot be read."""
+    try:
+        descriptor = os.open(os.path.join(*parts), os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        return os.pread(descriptor, size, offset)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def file_status(*parts: str) -> os.stat_result | None:
+    """What stat says of the joined path, links followed, or None where nothing is."""
+    try:
+        return os.stat(os.path.join(*parts))
+    except OSError:
+        return None
+
+
+def is_directory(*parts: str) -> bool:
+    """Whether a directory is at the joined path, links followed."""
+    return os.path.isdir(os.path.join(*parts))
+
+
+def is_file(*parts: str) -> bool:
+    """Whether an ordinary file is at the joined path, links followed."""
+    return os.path.isfile(os.path.join(*parts))
+
+
+def is_denied(*parts: str) -> bool:
+    """Whether something is at the joined path that this user may not read."""
+    path = os.path.join(*parts)
+    try:
+        os.stat(path)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return not os.access(path, os.R_OK)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from ansible_collections.gb10.fleet.plugins.module_utils import _files
 from ansible_collections.gb10.fleet.plugins.module_utils._files import link_target_name, list_names, read_number, read_text
 
 
@@ -33,3 +34,32 @@ def test_what_is_missing_or_no_file_is_none(tree):
 def test_bytes_that_are_no_text_do_not_break(tree):
     (tree.path / "raw").write_bytes(b"\xff\xfeabc\n")
     assert read_text(tree.root, "raw").endswith("abc")
+
+
+def test_bytes_links_and_kinds(tree):
+    tree.write("lib/a.so", "0123456789")
+    tree.link("lib/b.so", "a.so")
+    tree.link("lib/gone", "nowhere")
+    assert _files.read_bytes(tree.root, "lib/a.so", offset=2, size=3) == b"234"
+    assert _files.read_bytes(tree.root, "lib/none") is None
+    assert _files.read_bytes(tree.root, "lib") is None
+    assert _files.link_target(tree.root, "lib/b.so") == "a.so"
+    assert _files.link_target(tree.root, "lib/a.so") is None
+    assert _files.file_status(tree.root, "lib/b.so").st_size == 10
+    assert _files.file_status(tree.root, "lib/gone") is None
+    assert (_files.is_directory(tree.root, "lib"), _files.is_file(tree.root, "lib")) == (True, False)
+    assert (_files.is_directory(tree.root, "lib/b.so"), _files.is_file(tree.root, "lib/b.so")) == (False, True)
+
+
+def test_denied_is_not_missing(tree, monkeypatch):
+    path = str(tree.write("boot/grub/grub.cfg", "secret"))
+    assert not _files.is_denied(tree.root, "boot/grub/grub.cfg")
+    assert not _files.is_denied(tree.root, "boot/grub/none")
+    monkeypatch.setattr(_files.os, "access", lambda name, mode: name != path)
+    assert _files.is_denied(tree.root, "boot/grub/grub.cfg")
+
+    def refuse(name):
+        raise PermissionError(13, "Permission denied", name)
+
+    monkeypatch.setattr(_files.os, "stat", refuse)
+    assert _files.is_denied(tree.root, "boot/grub/grub.cfg")
