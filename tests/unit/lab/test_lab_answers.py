@@ -245,6 +245,12 @@ def test_a_function_tells_its_pcie_link_and_the_other_cards_are_on_the_bus():
     assert others["0007:01:00.0/device"] == "0x8127\n"
 
 
+def test_an_mtu_that_rdma_keeps_is_told_for_that_device_alone():
+    stuck = state.set_value(state.healthy("pair", "spark-a"), "rails.enP2p1s0f0np0.active_mtu", 1024)
+    found = {name: text for name, text in answers.files(stuck, nic_present=True).items() if name.startswith("active_mtu/")}
+    assert found == {"active_mtu/roceP2p1s0f0": "1024\n"}
+
+
 def test_swap_shows_in_both_files_of_the_kernel():
     healthy = state.healthy("pair", "spark-a")
     assert answers.swaps([]) == "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"

@@ -471,6 +471,10 @@ def files(state: dict, nic_present: bool) -> dict[str, str]:
         **gpu_files(state["gpu"], names),
         **firmware_files(devices, state["firmware_history"]),
         **dmi_files(state["dmi"]),
+        **{
+            f"active_mtu/{function.device}": f"{state['rails'][function.netdev]['active_mtu']}\n" for function in layout.FUNCTIONS
+            if state["rails"][function.netdev]["active_mtu"]
+        },
         **{f"hang/{tool}": "" for tool in state["tools"]["hang"]},
         **{f"fail/{tool}": text.rstrip("\n") + "\n" for tool, text in state["tools"]["fail"].items()},
         "links.json": json.dumps({"rails": state["rails"], "nccl": state["nccl"], "gpu": state["gpu"]["name"]}) + "\n",

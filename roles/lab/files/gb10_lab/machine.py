@@ -74,7 +74,7 @@ class Machine:
             shutil.copytree(self.lab.model, self.root / "srv/models/tiny")
         for folder in (
             "sys-class/infiniband", "sys-class/dmi/id", "sys-bus/pci/devices", "sys-module/nvidia", "sys-module/mlx5_core", "infiniband", "pci",
-            "vm", "nvidia-module", "proc-driver/nvidia", "speed", "hang", "fail",
+            "vm", "nvidia-module", "proc-driver/nvidia", "speed", "hang", "fail", "active_mtu",
         ):
             (self.shared / folder).mkdir(parents=True, exist_ok=True)
         shutil.copy2(FILES / "image" / "init", self.shared / "init")
@@ -131,7 +131,7 @@ class Machine:
         for name, text in wanted.items():
             self._write_shared(name, text)
         # A kernel module that is not loaded has no files.
-        self._drop_unwanted(("nvidia-module/", "proc-driver/", "hang/", "fail/"), wanted)
+        self._drop_unwanted(("nvidia-module/", "proc-driver/", "hang/", "fail/", "active_mtu/"), wanted)
         for name, text in self.state["dmi"].items():
             mode = 0o400 if name.endswith(("_serial", "_uuid")) else 0o444
             self._write_shared(f"dmi/{name}", f"{text}\n", mode)

@@ -62,6 +62,7 @@ def healthy(lab: str, node: str) -> dict:
                 "cable": True, "link_gbps": 200, "speed_gbps": 97.98, "gid_shift": 0, "middle_mtu": 9216,
                 "pcie": {"speed": "32.0 GT/s PCIe", "width": 4, "max_speed": "32.0 GT/s PCIe", "max_width": 4},
                 "counters": {},  # those of the port that are not 0
+                "active_mtu": 0,  # what RDMA keeps using whatever the interface's MTU is; 0 follows it
             }
             for function in layout.FUNCTIONS
         },
