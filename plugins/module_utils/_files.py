@@ -107,3 +107,23 @@ def is_denied(*parts: str) -> bool:
     except OSError:
         return False
     return not os.access(path, os.R_OK)
+
+
+def follow_links(root: str, path: str) -> str:
+    """The path below `root` with its links followed. An absolute link leads from `root`, as it does on the node itself."""
+    waiting = path.split("/")[::-1]
+    done: list[str] = []
+    left = 40
+    while waiting:
+        part = waiting.pop()
+        if part == "..":
+            del done[-1:]
+        elif part not in ("", "."):
+            target = link_target(root, *done, part) if left else None
+            if target is None:
+                done.append(part)
+            else:
+                left -= 1
+                done = [] if target.startswith("/") else done
+                waiting += target.split("/")[::-1]
+    return "/".join(done)

@@ -63,3 +63,15 @@ def test_denied_is_not_missing(tree, monkeypatch):
 
     monkeypatch.setattr(_files.os, "stat", refuse)
     assert _files.is_denied(tree.root, "boot/grub/grub.cfg")
+
+
+def test_links_are_followed_below_the_root(tree):
+    tree.write("usr/local/cuda-13.0/version.json", "{}")
+    tree.link("usr/local/cuda", "/etc/alternatives/cuda")
+    tree.link("etc/alternatives/cuda", "../../usr/local/./cuda-13.0/")
+    tree.link("loop/a", "b")
+    tree.link("loop/b", "a")
+    assert _files.follow_links(tree.root, "/usr/local/cuda/version.json") == "usr/local/cuda-13.0/version.json"
+    assert _files.follow_links(tree.root, "usr/../../usr/none/x") == "usr/none/x"
+    assert _files.follow_links(tree.root, "loop/a/x").startswith("loop/")
+    assert _files.follow_links(tree.root, "/") == ""
