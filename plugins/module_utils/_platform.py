@@ -2,16 +2,27 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What machine and system a node is: DMI, release files, /proc, interfaces. Tree root or text in, data out."""
+"""What machine and system a node is: DMI, release files, firmware, names, clock, disks, interfaces. Files and text in, data out."""
 
 from __future__ import annotations
 
+import ctypes
+import hashlib
+import hmac
 import json
 import os
 import re
+import struct
+import time
 import typing as t
 
-from ansible_collections.gb10.fleet.plugins.module_utils._files import link_target_name, list_names, read_number, read_text
+from ansible_collections.gb10.fleet.plugins.module_utils import _firmware
+from ansible_collections.gb10.fleet.plugins.module_utils._files import (
+    follow_links, is_directory, link_target_name, list_names, read_number, read_text,
+)
+
+PROBES: dict[str, tuple[str, ...]] = {"addresses": ("ip", "-j", "address"), **_firmware.PROBES}
+DISKS = ("/", "/boot", "/opt/gb10", "/var/lib/gb10", "/tmp")
 
 _OEMS = (
     ("nvidia", "nvidia"),
@@ -27,6 +38,15 @@ _OEMS = (
 )
 _GPU_VENDOR_AND_DEVICE = ("0x10de", "0x2e12")
 _RENDERERS = ("networkd", "NetworkManager")
+_HOST_NAME = re.compile(r"^[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,252}[A-Za-z0-9_.])?$")
+_NOT_FOUND = 2
+# The largest error of the kernel's clock at which anybody keeps it, in microseconds; systemd takes the same.
+_LARGEST_ERROR = 16_000_000
+_DIGEST_LENGTH = 12
+_LONGEST_EVIDENCE = 200
+
+Note = t.Callable[[str, str, str], None]
+Space = t.Callable[[str], t.Optional[t.Dict[str, int]]]
 
 
 def parse_assignments(text: str | None) -> dict[str, list[str]]:
@@ -129,15 +149,19 @@ def _is_up(flags: str) -> bool:
 
 def parse_addresses(text: str) -> list[dict[str, t.Any]]:
     """Interfaces that `ip -j address` prints. Raises ValueError where the text is no such list."""
-    links = json.loads(text)
+    try:
+        links = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
     if not isinstance(links, list):
         raise ValueError("not a list of interfaces")
     interfaces = []
     for link in links:
         # An interface that vanished while ip was reading leaves an empty object behind.
-        if not isinstance(link, dict) or "ifname" not in link:
+        if not isinstance(link, dict) or not isinstance(link.get("ifname"), str):
             continue
-        flags = link.get("flags", [])
+        flags, addresses = link.get("flags"), link.get("addr_info")
+        flags = flags if isinstance(flags, list) else []
         interfaces.append(
             {
                 "name": link["ifname"],
@@ -148,8 +172,8 @@ def parse_addresses(text: str) -> list[dict[str, t.Any]]:
                 "carrier": "LOWER_UP" in flags and "NO-CARRIER" not in flags if "UP" in flags else None,
                 "addresses": [
                     f"{address['local']}/{address['prefixlen']}"
-                    for address in link.get("addr_info", [])
-                    if "local" in address and "prefixlen" in address
+                    for address in (addresses if isinstance(addresses, list) else [])
+                    if isinstance(address, dict) and "local" in address and "prefixlen" in address
                 ],
             }
         )
@@ -231,6 +255,146 @@ def read_renderer(root: str) -> str | None:
     if any("-netplan-" in name and name.endswith(".network") for name in list_names(root, "run/systemd/network")):
         return "networkd"
     return "NetworkManager" if list_names(root, "run/NetworkManager") else None
+
+
+def read_interfaces(root: str, answer: t.Any, note: Note) -> list[dict[str, t.Any]]:
+    """Interfaces by the answer of `ip -j address`; without one those of /sys, whose addresses nobody knows."""
+    interfaces = None
+    if answer is not None and answer.status == 0:
+        try:
+            interfaces = parse_addresses(answer.output)
+        except ValueError:
+            note("ip -j address", "not_understood", answer.output.strip()[:_LONGEST_EVIDENCE])
+    return describe_interfaces(root, read_links(root) if interfaces is None else interfaces)
+
+
+def read_clock() -> bool | None:
+    """Whether something keeps the kernel's clock, whatever its name; None where the kernel does not say. It is only read."""
+    # The modes, all zero to change nothing, are the first of the structure's 208 bytes; maxerror is the fourth value.
+    timex = ctypes.create_string_buffer(512)
+    try:
+        state = ctypes.CDLL(None).adjtimex(timex)
+    except (OSError, AttributeError):
+        return None
+    return None if state < 0 else struct.unpack_from("@Illl", timex)[3] < _LARGEST_ERROR
+
+
+def machine_id_digest(root: str) -> str | None:
+    """A digest that is equal on two nodes with one machine-id, and tells nothing of the id, which is confidential."""
+    text = read_text(root, "etc/machine-id") or ""
+    if not re.match(r"^[0-9a-f]{32}$", text):
+        return None
+    return hmac.new(text.encode(), b"gb10.fleet", hashlib.sha256).hexdigest()[:_DIGEST_LENGTH]
+
+
+def host_name(root: str) -> str | None:
+    """The node's own name."""
+    return read_text(root, "proc/sys/kernel/hostname") or read_text(root, "etc/hostname") or None
+
+
+def more_probes(root: str, names: t.Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """A probe for each name to be resolved, the node's own among them. What is no name of a host is not asked."""
+    own = host_name(root)
+    return {f"name {name}": ("getent", "ahostsv4", name) for name in dict.fromkeys([*([own] if own else []), *names]) if _HOST_NAME.match(name)}
+
+
+def resolved(answer: t.Any) -> list[str] | None:
+    """Addresses that `getent ahostsv4` answers, each once; none for a name that nobody knows, None where no answer came."""
+    if answer is None or answer.status not in (0, _NOT_FOUND):
+        return None
+    words = [line.split() for line in answer.output.splitlines()]
+    return list(dict.fromkeys(line[0] for line in words if line and re.match(r"^[0-9]{1,3}(?:\.[0-9]{1,3}){3}$", line[0])))
+
+
+def parse_mounts(text: str) -> dict[str, str]:
+    """Type of what is mounted at each mount point of /proc/self/mounts; the last one at a place covers those before."""
+    mounts = {}
+    for line in text.splitlines():
+        words = line.split(" ")
+        if len(words) >= 3 and words[1].startswith("/"):
+            mounts[re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), words[1])] = words[2]
+    return mounts
+
+
+def disk_space(path: str) -> dict[str, int] | None:
+    """Space and inodes of the file system at a path, as a user who is not root may use them."""
+    try:
+        space = os.statvfs(path)
+    except OSError:
+        return None
+    return {
+        "total_bytes": space.f_blocks * space.f_frsize,
+        "free_bytes": space.f_bavail * space.f_frsize,
+        "inodes_free": space.f_favail,
+        "inodes_total": space.f_files,
+    }
+
+
+def read_disks(root: str, space: Space = disk_space) -> list[dict[str, t.Any]]:
+    """The file systems under the paths that count, of the nearest parent where a path is not there yet."""
+    mounts = parse_mounts(read_text(root, "proc/self/mounts") or "")
+    unknown = dict.fromkeys(("total_bytes", "free_bytes", "inodes_free", "inodes_total"))
+    disks = []
+    for path in DISKS:
+        there = path
+        while there != "/" and not is_directory(root, follow_links(root, there)):
+            there = os.path.dirname(there)
+        real = f"/{follow_links(root, there)}"
+        mount = max((point for point in mounts if f"{real}/".startswith(f"{point.rstrip('/')}/")), key=len, default=None)
+        disks.append(
+            {
+                "path": path, "exists_at": there, "mount": mount, "type": mounts[mount] if mount else None,
+                **(space(os.path.join(root, real.lstrip("/"))) or unknown),
+            }
+        )
+    return disks
+
+
+def read_platform_facts(
+    root: str, answers: t.Mapping[str, t.Any], uname: t.Any, cpus: int | None, note: Note, *, names: t.Sequence[str] = (),
+    space: Space = disk_space, clock: t.Callable[[], bool | None] = read_clock, now: t.Callable[[], float] = time.time,
+) -> dict[str, t.Any]:
+    """Facts of the subset platform.
+
+    Args:
+        root: root directory of the node.
+        answers: answers to PROBES and more_probes().
+        uname: what os.uname() returns.
+        cpus: number of CPUs.
+        note: told what was not understood.
+        names: names to be resolved.
+        space: space of the file system at a path.
+        clock: whether the clock is kept.
+        now: seconds since 1970.
+    """
+    dmi = read_dmi(root)
+    dgx = read_dgx_release(root)
+    is_spark = has_gb10_on_pci(root) or dgx["name"] == "DGX Spark"
+    own = host_name(root)
+    firmware = _firmware.read_firmware(answers, note)
+    return {
+        **dmi,
+        "is_spark": is_spark,
+        "oem": oem_name(dmi["vendor"]) if is_spark else None,
+        "dgx": dgx,
+        "fastos_version": _last(parse_assignments(read_text(root, "etc/fastos-release")), "VERSION"),
+        "kernel": uname.release,
+        "architecture": uname.machine,
+        "os": read_os_release(root),
+        "cpus": cpus,
+        **read_memory(root),
+        "boot_id": read_text(root, "proc/sys/kernel/random/boot_id") or None,
+        "hostname": own,
+        "machine_id_digest": machine_id_digest(root),
+        "own_address": resolved(answers.get(f"name {own}")),
+        "names": {name: resolved(answers.get(f"name {name}")) for name in names},
+        "clock": {"synchronized": clock(), "epoch": now()},
+        "filesystems": read_disks(root, space),
+        "firmware": firmware,
+        "bios": _firmware.describe_bios(dmi["bios_version"], firmware["devices"]),
+        "interfaces": read_interfaces(root, answers.get("addresses"), note),
+        "renderer": read_renderer(root),
+    }
 
 
 def read_platform(root: str, uname: t.Any, cpus: int | None) -> dict[str, t.Any]:
