@@ -52,10 +52,8 @@ def find_document(text: str) -> tuple[t.Optional[dict[str, t.Any]], list[str]]:
             document, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             start = text.find("{", start + 1)
-            continue
-        if isinstance(document, dict):
+        else:
             return document, _lines(text[:start]) + _lines(text[end:])
-        break
     return None, _lines(text)
 
 
@@ -64,13 +62,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _text(value: t.Any) -> str | None:
-    if isinstance(value, bool) or not isinstance(value, (str, int)):
-        return None
-    try:
-        return str(value).strip() or None
-    except ValueError:
-        # A number of more digits than Python writes.
-        return None
+    return None if isinstance(value, bool) or not isinstance(value, (str, int)) else str(value).strip() or None
 
 
 def _texts(value: t.Any) -> list[str]:

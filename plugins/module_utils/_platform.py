@@ -295,7 +295,7 @@ def host_name(root: str) -> str | None:
 def more_probes(root: str, names: t.Sequence[str]) -> dict[str, tuple[str, ...]]:
     """A probe for each name to be resolved, the node's own among them. What is no name of a host is not asked."""
     own = host_name(root)
-    return {f"name {name}": ("getent", "ahostsv4", name) for name in dict.fromkeys([*([own] if own else []), *names]) if _HOST_NAME.match(name)}
+    return {f"name_{name}": ("getent", "ahostsv4", name) for name in dict.fromkeys([*([own] if own else []), *names]) if _HOST_NAME.match(name)}
 
 
 def resolved(answer: t.Any) -> list[str] | None:
@@ -386,8 +386,8 @@ def read_platform_facts(
         "boot_id": read_text(root, "proc/sys/kernel/random/boot_id") or None,
         "hostname": own,
         "machine_id_digest": machine_id_digest(root),
-        "own_address": resolved(answers.get(f"name {own}")),
-        "names": {name: resolved(answers.get(f"name {name}")) for name in names},
+        "own_address": resolved(answers.get(f"name_{own}")),
+        "names": {name: resolved(answers.get(f"name_{name}")) for name in names},
         "clock": {"synchronized": clock(), "epoch": now()},
         "filesystems": read_disks(root, space),
         "firmware": firmware,
