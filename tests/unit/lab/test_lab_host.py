@@ -78,3 +78,11 @@ def test_an_image_is_named_by_all_that_it_is_made_of():
     assert image.key("networkd", customize=b"a") in keys
     assert "network-manager" in image.packages("NetworkManager") and "network-manager" not in image.packages("networkd")
     assert not {"gcc", "g++", "build-essential"} & set(image.packages("networkd"))
+
+
+def test_a_new_file_is_written_with_its_folders_and_mode(tmp_path):
+    host.write_new(tmp_path / "infiniband" / "rocep1s0f0" / "fw_ver", "28.45.4028\n", 0o444)
+    path = tmp_path / "infiniband" / "rocep1s0f0" / "fw_ver"
+    assert path.read_text() == "28.45.4028\n" and path.stat().st_mode & 0o777 == 0o444
+    host.write_new(path, "1\n")
+    assert path.read_text() == "1\n"

@@ -54,6 +54,8 @@ class Machine:
         """The node's own layer and its shared folder; done once, before the first boot."""
         for folder in (self.root, self.shared, self.layer / "upper", self.layer / "work"):
             folder.mkdir(parents=True, exist_ok=True)
+        # A node's device tree is a thousand small files, and /run need not be in memory.
+        host.run("mount", "-t", "tmpfs", "-o", "mode=0755,size=64m", f"gb10-lab-{self.machine}", self.shared)
         layers = f"lowerdir={self.lab.image},upperdir={self.layer / 'upper'},workdir={self.layer / 'work'}"
         mounted = host.run("mount", "-t", "overlay", f"gb10-lab-{self.machine}", "-o", layers, self.root, check=False)
         if mounted.returncode:
@@ -174,9 +176,11 @@ class Machine:
         return network.cable_of(self.cables, self.node.name, function.cage)
 
     def _write_shared(self, name: str, text: str, mode: int = 0o444) -> None:
-        if self.written.get(name) != text:
+        if name not in self.written:
+            host.write_new(self.shared / name, text, mode)
+        elif self.written[name] != text:
             host.write(self.shared / name, text, mode)
-            self.written[name] = text
+        self.written[name] = text
 
     def _drop_unwanted(self, trees: tuple[str, ...], wanted: dict[str, str]) -> None:
         for name in [name for name in self.written if name.startswith(trees) and name not in wanted]:
