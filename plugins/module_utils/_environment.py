@@ -43,7 +43,7 @@ def _words(line: str) -> list[str]:
     try:
         return shlex.split(line)
     except ValueError:
-        return [word.strip("\"'") for word in line.split()]
+        return re.sub("[\"']", "", line).split()
 
 
 def _commands(line: str) -> list[list[str]]:
@@ -53,7 +53,7 @@ def _commands(line: str) -> list[list[str]]:
     try:
         words = list(lexer)
     except ValueError:
-        return [[word.strip("\"'") for word in line.split()]]
+        return [re.sub("[\"']", "", line).split()]
     commands: list[list[str]] = [[]]
     for word in words:
         if word and set(word) <= set("();<>|&"):
