@@ -208,11 +208,12 @@ def _names(names: t.Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-def judge_unattended(settings: t.Mapping[str, t.Sequence[str]], packages: t.Sequence[Package], present: bool) -> dict[str, t.Any]:
+def judge_unattended(settings: t.Mapping[str, t.Sequence[str]], packages: t.Sequence[Package], present: bool, stopped: bool) -> dict[str, t.Any]:
     """Whether unattended-upgrades is there and on, and whether it may change the driver: {installed, enabled, may_change_driver, evidence}.
 
     It may where a package of the driver is neither held nor on its blacklist, and an origin that it takes has such packages:
-    the distribution itself, or NVIDIA. Of other origins nobody knows without apt's lists, which is null.
+    the distribution itself, or NVIDIA. Of other origins nobody knows without apt's lists, which is null. `present` says that
+    its program is there, `stopped` that its timer is off.
     """
 
     def last(name: str, default: str) -> str:
@@ -221,7 +222,7 @@ def judge_unattended(settings: t.Mapping[str, t.Sequence[str]], packages: t.Sequ
 
     installed = present or any(package.name == "unattended-upgrades" and package.installed for package in packages)
     # Days between runs; "always" is one too.
-    enabled = installed and last("unattended-upgrade", "0") != "0" and last("enable", "1") != "0"
+    enabled = installed and not stopped and last("unattended-upgrade", "0") != "0" and last("enable", "1") != "0"
     may, evidence = _may_change_driver(settings, packages) if enabled else (False, "It does not run." if installed else "It is not installed.")
     return {"installed": installed, "enabled": enabled, "may_change_driver": may, "evidence": evidence}
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import struct
@@ -237,7 +238,7 @@ def read_apt_lock(root: str) -> dict[str, t.Any] | None:
         status = file_status(root, path)
         if status is None:
             continue
-        device = (status.st_dev >> 8 & 0xFFF, status.st_dev & 0xFF | status.st_dev >> 12 & 0xFFF00)
+        device = (os.major(status.st_dev), os.minor(status.st_dev))
         same = [lock for lock in locks if lock[3] == status.st_ino]
         lock = next((lock for lock in same if lock[1:3] == device), same[0] if same else None)
         if lock:
@@ -260,6 +261,9 @@ def read_services(root: str, answers: t.Mapping[str, t.Any], synchronized: bool 
     units = {unit["name"]: unit for unit in described}
     packages = read_packages(root) or ()
     unattended = is_file(root, "usr/bin/unattended-upgrade")
+    timer = units.get("apt-daily-upgrade.timer")
+    # A timer that is off and not running starts no upgrade.
+    stopped = timer is not None and timer["active"] != "active" and timer["enabled"] in ("disabled", "masked")
     return {
         "units": described,
         "docker": read_docker(root, packages, "docker.service" in units, note),
@@ -272,6 +276,6 @@ def read_services(root: str, answers: t.Mapping[str, t.Any], synchronized: bool 
         "ports": read_ports(root, note),
         "earlyoom": read_earlyoom(root, units),
         "sshd_oom_score_adjust": read_sshd_score(root, shown),
-        "unattended_upgrades": judge_unattended(read_settings(root), packages, unattended),
+        "unattended_upgrades": judge_unattended(read_settings(root), packages, unattended, stopped),
         "apt_lock": read_apt_lock(root),
     }

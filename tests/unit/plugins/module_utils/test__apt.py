@@ -40,7 +40,7 @@ def judge(*texts, packages=(UPGRADES, DRIVER), present=False):
     settings = {}
     for text in texts:
         _apt.parse_settings(text, settings)
-    return _apt.judge_unattended(settings, packages, present)
+    return _apt.judge_unattended(settings, packages, present, False)
 
 
 def test_sources_of_both_formats(tree):
