@@ -225,7 +225,8 @@ def _command_version(root: str, path: str, what: str) -> str | None:
     if what == "nvcc":
         return None
     first = (read_bytes(root, path, size=256) or b"").split(b"\n")[0].decode("utf-8", "replace")
-    prefixes = [first[2:].split()[0].strip("/").rpartition("/bin/")[0]] if first.startswith("#!/") and first[2:].split() else []
+    interpreter = re.match(r"^#!\s*/(\S+)/bin/python[\d.]*(?:\s|$)", first)
+    prefixes = [interpreter.group(1)] if interpreter else []
     prefixes.append(path.rpartition("/")[0].rpartition("/")[0])
     for prefix in prefixes:
         version = read_distributions(root, *site_folders(root, prefix)).get(what) if prefix else None

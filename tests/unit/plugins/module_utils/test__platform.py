@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import os
 import types
@@ -154,7 +156,7 @@ def test_default_route_of_ipv6(tree):
     assert _platform.default_route_interfaces(tree.root) == {"enP7s7"}
 
 
-@pytest.mark.parametrize("text", ["{", "{}", "Object \"-j\" is unknown", "3"])
+@pytest.mark.parametrize("text", ["{", "{}", "Object \"-j\" is unknown", "3", "[" * 100000])
 def test_addresses_that_are_none(text):
     with pytest.raises(ValueError):
         _platform.parse_addresses(text)
@@ -217,3 +219,147 @@ def test_an_interface_that_is_not_up_has_no_known_carrier(tree):
     assert _platform.parse_addresses(json.dumps([link]))[0]["carrier"] is None
     tree.netdev("eth0")
     assert _platform.read_links(tree.root)[0]["carrier"] is None
+
+
+class Notes(list):
+    def __call__(self, source, reason, evidence):
+        self.append((source, reason, evidence))
+
+
+@pytest.fixture
+def notes():
+    return Notes()
+
+
+def answer(output="", status=0):
+    return types.SimpleNamespace(status=status, output=output, error="", seconds=0.1)
+
+
+def test_odd_values_of_interfaces():
+    link = [{"ifname": "a", "flags": 3, "addr_info": {"local": 1}}, {"ifname": ["b"]}, {"ifname": "c", "addr_info": ["x", {"local": "::1", "prefixlen": 128}]}]
+    found = _platform.parse_addresses(json.dumps(link))
+    assert [(interface["name"], interface["carrier"], interface["addresses"]) for interface in found] == [("a", None, []), ("c", None, ["::1/128"])]
+
+
+@pytest.mark.parametrize("given, noted", [(None, 0), (answer("odd"), 1), (answer("[]", 255), 0), (answer("", 124), 0)])
+def test_interfaces_without_an_answer_are_those_of_sys(tree, notes, given, noted):
+    tree.netdev("eth0")
+    assert [interface["name"] for interface in _platform.read_interfaces(tree.root, given, notes)] == ["eth0"]
+    assert notes == [("ip -j address", "not_understood", "odd")][:noted]
+
+
+def test_interfaces_of_an_answer(tree, notes, recorded):
+    interfaces = _platform.read_interfaces(tree.root, answer(recorded("ip_address__iproute2_6.1.0__gb10__rails.json")), notes)
+    assert [interface["name"] for interface in interfaces] == ["enP7s7", "enp1s0f0np0", "enp1s0f1np1", "lo"]
+    assert _platform.read_interfaces(tree.root, answer("[]"), notes) == []
+
+
+def test_the_clock_is_read_and_not_set():
+    assert _platform.read_clock() in (True, False, None)
+
+
+@pytest.mark.parametrize("state, largest_error, kept", [(0, 5000, True), (5, 5000, True), (5, 16000000, False), (-1, 5000, None)])
+def test_a_clock_counts_as_kept_by_its_error(monkeypatch, state, largest_error, kept):
+    class Library:
+        def adjtimex(self, timex):
+            assert timex.raw[:4] == b"\0\0\0\0"
+            _platform.struct.pack_into("@Illl", timex, 0, 0, 1, 2, largest_error)
+            return state
+
+    monkeypatch.setattr(_platform.ctypes, "CDLL", lambda name: Library())
+    assert _platform.read_clock() is kept
+
+
+def test_a_clock_that_nobody_can_ask(monkeypatch):
+    monkeypatch.setattr(_platform.ctypes, "CDLL", lambda name: object())
+    assert _platform.read_clock() is None
+
+
+def test_machine_id_is_told_by_a_digest_only(tree):
+    assert _platform.machine_id_digest(tree.root) is None
+    tree.write("etc/machine-id", "uninitialized\n")
+    assert _platform.machine_id_digest(tree.root) is None
+    machine = "0123456789abcdef0123456789abcdef"
+    tree.write("etc/machine-id", f"{machine}\n")
+    assert _platform.machine_id_digest(tree.root) == hmac.new(machine.encode(), b"gb10.fleet", hashlib.sha256).hexdigest()[:12]
+
+
+def test_probes_of_names(tree):
+    assert _platform.more_probes(tree.root, []) == {}
+    tree.write("etc/hostname", "spark-a\n")
+    tree.write("proc/sys/kernel/hostname", "spark-a.lan\n")
+    assert _platform.more_probes(tree.root, ["spark-b", "-x", "a b", "", "spark-b", "spark-a.lan", "x" * 300]) == {
+        "name_spark-a.lan": ("getent", "ahostsv4", "spark-a.lan"), "name_spark-b": ("getent", "ahostsv4", "spark-b"),
+    }
+
+
+@pytest.mark.parametrize(
+    "given, addresses",
+    [
+        (answer("192.168.100.11  STREAM spark-b\n192.168.100.11  DGRAM  \n192.168.101.11  RAW\nodd\n\n"), ["192.168.100.11", "192.168.101.11"]),
+        (answer("", 2), []),
+        (answer("", 124), None),
+        (answer("", 127), None),
+        (None, None),
+    ],
+)
+def test_resolved_names(given, addresses):
+    assert _platform.resolved(given) == addresses
+
+
+MOUNTS = "/dev/root / ext4 rw 0 0\nsysfs /sys sysfs rw 0 0\n/dev/nvme0n1p3 /var/lib ext4 rw 0 0\n/dev/x /var/lib xfs rw 0 0\ntmpfs /opt/a\\040b tmpfs rw 0 0\nodd\n"
+
+
+def test_mounts():
+    assert _platform.parse_mounts(MOUNTS) == {"/": "ext4", "/sys": "sysfs", "/var/lib": "xfs", "/opt/a b": "tmpfs"}
+
+
+def test_disks_of_paths_that_are_not_there_yet(tree):
+    tree.write("proc/self/mounts", MOUNTS)
+    tree.write("var/lib/x", "")
+    tree.write("boot/x", "")
+    tree.link("tmp", "/var/lib")
+    asked = []
+    space = {"total_bytes": 10, "free_bytes": 5, "inodes_free": 3, "inodes_total": 4}
+    disks = _platform.read_disks(tree.root, lambda path: asked.append(os.path.relpath(path, tree.root)) or space)
+    assert [(disk["path"], disk["exists_at"], disk["mount"], disk["type"], disk["free_bytes"]) for disk in disks] == [
+        ("/", "/", "/", "ext4", 5), ("/boot", "/boot", "/", "ext4", 5), ("/opt/gb10", "/", "/", "ext4", 5), ("/var/lib/gb10", "/var/lib", "/var/lib", "xfs", 5),
+        ("/tmp", "/tmp", "/var/lib", "xfs", 5),
+    ]
+    assert asked == [".", "boot", ".", "var/lib", "var/lib"]
+
+
+def test_disks_that_tell_nothing(tree):
+    disk = _platform.read_disks(tree.root, lambda path: None)[0]
+    assert disk == {"path": "/", "exists_at": "/", "mount": None, "type": None, **dict.fromkeys(("total_bytes", "free_bytes", "inodes_free", "inodes_total"))}
+    assert _platform.disk_space(f"{tree.root}/none") is None
+    space = _platform.disk_space(tree.root)
+    assert space["total_bytes"] >= space["free_bytes"] > 0
+    assert space["inodes_total"] >= space["inodes_free"] >= 0
+
+
+def test_platform_facts_of_a_node(tree, notes):
+    tree.write("etc/hostname", "spark-a\n")
+    tree.write("etc/fastos-release", 'NAME="DGX SPARK FASTOS"\nVERSION="1.91.51"\n')
+    write_dmi(tree, bios_version="5.36_0ACUM018")
+    firmware = {"Devices": [{"Name": "System Firmware", "Guid": ["g"], "Plugin": "uefi_capsule", "Version": "5.36_0ACUM023"}]}
+    answers = {
+        "fwupd_devices": answer(json.dumps(firmware)), "addresses": answer("[]"), "name_spark-a": answer("127.0.1.1 STREAM spark-a\n"),
+        "name_spark-b": answer("", 2),
+    }
+    facts = _platform.read_platform_facts(
+        tree.root, answers, UNAME, 20, notes, names=["spark-b", "spark-c"], space=lambda path: None, clock=lambda: True, now=lambda: 1796079242.5,
+    )
+    assert facts["bios"] == {"running": "5.36_0ACUM018", "installed": "5.36_0ACUM023", "staged": True}
+    assert (facts["hostname"], facts["own_address"], facts["fastos_version"]) == ("spark-a", ["127.0.1.1"], "1.91.51")
+    assert facts["names"] == {"spark-b": [], "spark-c": None}
+    assert facts["clock"] == {"synchronized": True, "epoch": 1796079242.5}
+    assert (facts["firmware"]["state"], facts["interfaces"], [disk["path"] for disk in facts["filesystems"]]) == ("ok", [], list(_platform.DISKS))
+    assert notes == []
+
+
+def test_platform_facts_of_nothing(tree, notes):
+    facts = _platform.read_platform_facts(tree.root, {}, UNAME, None, notes, space=lambda path: None, clock=lambda: None, now=lambda: 1.0)
+    assert (facts["hostname"], facts["own_address"], facts["machine_id_digest"], facts["fastos_version"], facts["names"]) == (None, None, None, None, {})
+    assert (facts["firmware"]["state"], facts["bios"]) == ("absent", {"running": None, "installed": None, "staged": None})
+    assert notes == []
