@@ -18,18 +18,21 @@ def read_text(*parts: str, limit: int = 1 << 20) -> str | None:
         descriptor = os.open(os.path.join(*parts), os.O_RDONLY)
     except OSError:
         return None
+    pieces = []
+    size, left = 1 << 16, limit
     try:
-        content = b""
-        while len(content) < limit:
-            piece = os.read(descriptor, min(65536, limit - len(content)))
+        while left > 0:
+            piece = os.read(descriptor, min(size, left))
             if not piece:
                 break
-            content += piece
+            pieces.append(piece)
+            left -= len(piece)
+            size = 1 << 20
     except OSError:
         return None
     finally:
         os.close(descriptor)
-    return content.decode("utf-8", "replace").strip("\x00 \t\r\n")
+    return b"".join(pieces).decode("utf-8", "replace").strip("\x00 \t\r\n")
 
 
 def read_number(*parts: str) -> int | None:

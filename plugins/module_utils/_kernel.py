@@ -32,7 +32,6 @@ _IMAGE = re.compile(r"vmlinu[xz]-(.+)$")
 _VERSION_IN_NAME = re.compile(r"(?:gnulinux-|with Linux )(\d+\.\d+\S*?)(?:-(?:advanced|recovery|init-\w+)-\S+|\s.*|)$")
 _FLAVOUR = re.compile(r"^\d+\.\d+(?:\.\d+)?-\d+-(.+)$")
 _NVIDIA = re.compile(r"^nvidia\.ko(?:\.(?:zst|xz|gz))?$")
-_NVIDIA_IN_LIST = re.compile(r"^(\S*/nvidia\.ko(?:\.(?:zst|xz|gz))?):", re.MULTILINE)
 # grub-mkconfig does not take these for kernels.
 _NO_KERNEL = re.compile(r"\.(?:dpkg-\w+|rpmsave|rpmnew|old|bak|efi\.signed|signed|sig)$")
 _MODULE_LIST_LIMIT = 4 << 20
@@ -197,7 +196,13 @@ def has_nvidia(root: str, version: str) -> bool:
         if any(_NVIDIA.match(name) for name in list_names(root, base, folder)):
             return True
     listed = read_text(root, base, "modules.dep", limit=_MODULE_LIST_LIMIT) or ""
-    return any(is_file(root, base, found.group(1).lstrip("/")) for found in _NVIDIA_IN_LIST.finditer(listed))
+    at = listed.find("/nvidia.ko")
+    while at >= 0:
+        path = listed[listed.rfind("\n", 0, at) + 1:at + len("/nvidia.ko.zst")].partition(":")[0]
+        if _NVIDIA.match(path.rpartition("/")[2]) and is_file(root, base, path.lstrip("/")):
+            return True
+        at = listed.find("/nvidia.ko", at + 1)
+    return False
 
 
 def list_installed(root: str) -> list[dict[str, t.Any]]:

@@ -23,7 +23,6 @@ RELEASES = "opt/gb10/releases"
 CURRENT = "opt/gb10/current"
 WANTS = "etc/systemd/system/multi-user.target.wants"
 _NVCC = re.compile(r"release [\d.]+, V(\d+(?:\.\d+)+)")
-_DISTRIBUTION = re.compile(r"^(.+?)-([^-]+)\.dist-info$")
 _PYTHON = re.compile(r"^python3\.\d+$")
 _TOOLKIT = re.compile(r"^cuda(-[\d.]+)?$")
 _NCCL = re.compile(r"^libnccl\.so(?:\.(\d+(?:\.\d+)*))?$")
@@ -106,9 +105,10 @@ def read_distributions(root: str, *folders: str) -> dict[str, str]:
     versions: dict[str, str] = {}
     for folder in folders:
         for name in list_names(root, folder):
-            found = _DISTRIBUTION.match(name)
-            if found:
-                versions.setdefault(re.sub(r"[-.]+", "_", found.group(1)).lower(), found.group(2))
+            if name.endswith(".dist-info"):
+                distribution, _dash, version = name[: -len(".dist-info")].rpartition("-")
+                if distribution and version:
+                    versions.setdefault(distribution.lower().replace(".", "_").replace("-", "_"), version)
     return versions
 
 
