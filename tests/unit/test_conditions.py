@@ -95,7 +95,8 @@ def is_boolean(node, variables):
     if isinstance(node, nodes.CondExpr):
         return node.expr2 is not None and is_boolean(node.expr1, variables) and is_boolean(node.expr2, variables)
     if isinstance(node, nodes.Filter):
-        return node.name in ("bool", "ansible.builtin.bool") or (node.name == "default" and is_boolean(node.node, variables) and is_boolean(node.args[0], variables))
+        defaulted = node.name == "default" and is_boolean(node.node, variables) and is_boolean(node.args[0], variables)
+        return node.name in ("bool", "ansible.builtin.bool") or defaulted
     if isinstance(node, nodes.Call):
         return isinstance(node.node, nodes.Getattr) and node.node.attr in METHODS
     if isinstance(node, nodes.Getattr):
@@ -172,7 +173,10 @@ def test_shapes_of_conditions(text, broken):
 
 
 def test_variables_that_a_file_makes_booleans_are_known():
-    tasks = [{"vars": {"same": "{{ a == b }}", "text": "{{ a }}", "on": True}}, {"ansible.builtin.set_fact": {"both": "{{ same and on }}"}}, {"when": ["same", "both", "on", "text"]}]
+    tasks = [
+        {"vars": {"same": "{{ a == b }}", "text": "{{ a }}", "on": True}}, {"ansible.builtin.set_fact": {"both": "{{ same and on }}"}},
+        {"when": ["same", "both", "on", "text"]},
+    ]
     assert broken_conditions(tasks) == ["text"]
 
 

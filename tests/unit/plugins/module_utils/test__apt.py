@@ -45,7 +45,11 @@ def judge(*texts, packages=(UPGRADES, DRIVER), present=False):
 
 def test_sources_of_both_formats(tree):
     notes = []
-    tree.write("etc/apt/sources.list", "# old\n\ndeb [arch=arm64,armhf signed-by=/usr/share/keyrings/a.gpg] https://user:secret@one.example/ubuntu noble main # own\ndeb-src https://one.example/x noble\nodd line\n")
+    tree.write(
+        "etc/apt/sources.list",
+        "# old\n\ndeb [arch=arm64,armhf signed-by=/usr/share/keyrings/a.gpg] https://user:secret@one.example/ubuntu noble main # own\n"
+        "deb-src https://one.example/x noble\nodd line\n",
+    )
     tree.write(
         "etc/apt/sources.list.d/ubuntu.sources",
         "# first\n\nTypes: deb\nURIs: https://two.example/ports\n https://three.example/ports\nSuites: noble noble-updates\nComponents: main\n"

@@ -124,9 +124,11 @@ def test_devices_of_one_guid_are_all_kept(notes):
 
 def test_tree_with_nested_devices_and_releases():
     tree = (
-        "LENOVO 20\n│\n├─System Firmware:\n│ │   Device ID:          a4\n│ │   Current version:    1.2\n│ │   Vendor:             NVIDIA (DMI:NVIDIA)\n"
+        "LENOVO 20\n│\n├─System Firmware:\n│ │   Device ID:          a4\n│ │   Current version:    1.2\n"
+        "│ │   Vendor:             NVIDIA (DMI:NVIDIA)\n"
         "│ │   Update State:       Needs reboot\n│ │   Device Flags:       • Needs shutdown after installation\n│ │ \n│ ├─UEFI dbx:\n"
-        "│ │     Device ID:          b5\n│ │     Current version:    77\n│ │   \n│ └─System Firmware Update:\n│       New version:        1.3\n├─Nothing known:\n"
+        "│ │     Device ID:          b5\n│ │     Current version:    77\n│ │   \n"
+        "│ └─System Firmware Update:\n│       New version:        1.3\n├─Nothing known:\n"
     )
     devices, others = _firmware.parse_tree(tree)
     assert [(found["name"], found["upgrades"]) for found in devices] == [("System Firmware", []), ("UEFI dbx", ["1.3"])]

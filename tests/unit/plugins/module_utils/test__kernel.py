@@ -23,7 +23,8 @@ def notes():
 def entry(version, title=None, mark="advanced"):
     return (
         f"menuentry '{title or f'Ubuntu, with Linux {version}'}' --class ubuntu $menuentry_id_option 'gnulinux-{version}-{mark}-UUID' {{\n"
-        f"\trecordfail\n\tif [ x$grub_platform = xxen ]; then insmod xzio; fi\n\tlinux\t/boot/vmlinuz-{version} root=UUID=x ro\n\tinitrd\t/boot/initrd.img-{version}\n}}\n"
+        "\trecordfail\n\tif [ x$grub_platform = xxen ]; then insmod xzio; fi\n"
+        f"\tlinux\t/boot/vmlinuz-{version} root=UUID=x ro\n\tinitrd\t/boot/initrd.img-{version}\n}}\n"
     )
 
 

@@ -8,10 +8,12 @@ import pytest
 from ansible_collections.gb10.fleet.plugins.module_utils import _memory
 
 MEMINFO = (
-    "MemTotal:       127600000 kB\nMemFree:         2000000 kB\nMemAvailable:   118755328 kB\nBuffers:          100000 kB\nCached:         50000000 kB\n"
-    "SwapTotal:      16777212 kB\nSwapFree:       16000000 kB\nShmem:           1000000 kB\nActive(anon):    9 kB\nHugePages_Total:       4\nHugepagesize:       2048 kB\n"
+    "MemTotal:       127600000 kB\nMemFree:         2000000 kB\nMemAvailable:   118755328 kB\nBuffers:          100000 kB\n"
+    "Cached:         50000000 kB\n"
+    "SwapTotal:      16777212 kB\nSwapFree:       16000000 kB\nShmem:           1000000 kB\nActive(anon):    9 kB\n"
+    "HugePages_Total:       4\nHugepagesize:       2048 kB\n"
 )
-LIMITS = "Limit                     Soft Limit           Hard Limit           Units     \nMax locked memory         {}            {}            bytes     \n"
+LIMITS = "Limit                     Soft Limit           Hard Limit           Units\nMax locked memory         {}            {}            bytes     \n"
 
 
 @pytest.fixture

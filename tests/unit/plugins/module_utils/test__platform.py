@@ -307,7 +307,10 @@ def test_resolved_names(given, addresses):
     assert _platform.resolved(given) == addresses
 
 
-MOUNTS = "/dev/root / ext4 rw 0 0\nsysfs /sys sysfs rw 0 0\n/dev/nvme0n1p3 /var/lib ext4 rw 0 0\n/dev/x /var/lib xfs rw 0 0\ntmpfs /opt/a\\040b tmpfs rw 0 0\nodd\n"
+MOUNTS = (
+    "/dev/root / ext4 rw 0 0\nsysfs /sys sysfs rw 0 0\n/dev/nvme0n1p3 /var/lib ext4 rw 0 0\n/dev/x /var/lib xfs rw 0 0\n"
+    "tmpfs /opt/a\\040b tmpfs rw 0 0\nodd\n"
+)
 
 
 def test_mounts():

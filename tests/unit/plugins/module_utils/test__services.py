@@ -249,7 +249,11 @@ def test_case_60_who_holds_the_lock_of_the_package_database(tree):
     status = os.stat(tree.write(path.lstrip("/"), ""))
     place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     tree.write(f"proc/{pid}/comm", f"{holder}\n")
-    tree.write("proc/locks", f"1: FLOCK  ADVISORY  WRITE 1 00:01:77 0 EOF\n2: POSIX  ADVISORY  WRITE {pid} {place} 0 EOF\n2: -> POSIX  ADVISORY  WRITE 99 {place} 0 EOF\n")
+    tree.write(
+        "proc/locks",
+        f"1: FLOCK  ADVISORY  WRITE 1 00:01:77 0 EOF\n2: POSIX  ADVISORY  WRITE {pid} {place} 0 EOF\n"
+        f"2: -> POSIX  ADVISORY  WRITE 99 {place} 0 EOF\n",
+    )
     assert _services.read_apt_lock(tree.root) == {"holder": "unattended-upgr", "pid": 7972}
 
 

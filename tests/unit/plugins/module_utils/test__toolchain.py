@@ -57,7 +57,10 @@ def test_cuda_each_toolkit_once(tree, notes):
     assert notes == []
 
 
-@pytest.mark.parametrize("text, noted", [("{", True), ("[]", True), ("[" * 100000, True), ('{"cuda": "13"}', False), ('{"cuda": {"version": 13}}', False), (None, False)])
+@pytest.mark.parametrize(
+    "text, noted",
+    [("{", True), ("[]", True), ("[" * 100000, True), ('{"cuda": "13"}', False), ('{"cuda": {"version": 13}}', False), (None, False)],
+)
 def test_cuda_without_readable_version_asks_its_compiler(tree, notes, recorded, text, noted):
     tree.write("usr/local/cuda-13.0/bin/nvcc", "")
     tree.link("usr/local/cuda", "cuda-13.0")

@@ -19,25 +19,32 @@ from hypothesis import strategies as st
 
 # Pieces that the parsers look for, so that texts of chance reach their inner parts.
 PIECES = (
-    "{", "}", "[", "]", '"', "'", ";", "=", ":", "\\", "\n", "\n\n", " ", "\t", "#", "//", "/*", "*/", "├─", "│", "•", "0", "1", "9" * 20, "-1", "0x", "é", "\x00",
+    "{", "}", "[", "]", '"', "'", ";", "=", ":", "\\", "\n", "\n\n", " ", "\t", "#", "//", "/*", "*/", "├─", "│", "•", "0",
+    "1", "9" * 20, "-1", "0x", "é", "\x00",
     "Package: ", "Status: ", "install ok installed", "Version: ", "nvidia-driver-580", "menuentry 'a' {", "submenu 'b' {", "linux /boot/vmlinuz-1.2-3-x",
     'set default="', "${saved_entry}", "saved_entry=", "next_entry=1>2", "GRUB_DEFAULT=", "MemTotal:", " kB", "Max locked memory ", "unlimited", "Filename",
-    "deb ", "[signed-by=/k]", "https://u:p@h/x", "noble", "URIs: ", "Types: deb", "Signed-By:", " -----BEGIN PGP", "#clear ", "Unattended-Upgrade::Allowed-Origins {",
+    "deb ", "[signed-by=/k]", "https://u:p@h/x", "noble", "URIs: ", "Types: deb", "Signed-By:", " -----BEGIN PGP", "#clear ",
+    "Unattended-Upgrade::Allowed-Origins {",
     "export ", "NCCL_A=", "LD_PRELOAD=nccl", "PATH=$PATH:", "Environment=", "EnvironmentFile=", "Id=", "docker.service", "LoadState=loaded", "MainPID=",
     "0100007F:1F40", "0A", "1: POSIX ADVISORY WRITE 5 00:01:7 0 EOF", "Device ID: ", "Current version: ", "GUID: ", "Update State: ", "release 13.0, V13.0.88",
     '{"Devices": [', '"Releases": [', '"Flags": ["is-upgrade"]', '"Version": ', '"UpdateState": ', "kho=", "renderer: ", "network:",
 )
-TEXTS = st.one_of(st.text(max_size=200), st.lists(st.sampled_from(PIECES), max_size=40).map("".join), st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=40).map("".join))
+TEXTS = st.one_of(
+    st.text(max_size=200),
+    st.lists(st.sampled_from(PIECES), max_size=40).map("".join),
+    st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=40).map("".join),
+)
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=10)),
     lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.sampled_from((
-        "Devices", "Name", "Guid", "Plugin", "Version", "VersionRaw", "UpdateState", "UpdateError", "Flags", "Releases", "Error", "Message", "Modified", "features",
-        "cdi", "default-runtime", "ifname", "addr_info", "local", "prefixlen", "flags", "cuda", "cuda_nvcc", "version", "vllm",
+        "Devices", "Name", "Guid", "Plugin", "Version", "VersionRaw", "UpdateState", "UpdateError", "Flags", "Releases", "Error", "Message", "Modified",
+        "features", "cdi", "default-runtime", "ifname", "addr_info", "local", "prefixlen", "flags", "cuda", "cuda_nvcc", "version", "vllm",
     )), inner, max_size=6)),
     max_leaves=20,
 )
 FILES = (
-    "boot/grub/grub.cfg", "boot/grub/grubenv", "etc/default/grub", "proc/cmdline", "proc/meminfo", "proc/swaps", "proc/self/limits", "proc/self/mounts", "proc/locks",
+    "boot/grub/grub.cfg", "boot/grub/grubenv", "etc/default/grub", "proc/cmdline", "proc/meminfo", "proc/swaps", "proc/self/limits", "proc/self/mounts",
+    "proc/locks",
     "proc/net/tcp", "proc/net/tcp6", "var/lib/dpkg/status", "var/lib/dpkg/updates/0001", "etc/apt/sources.list", "etc/apt/sources.list.d/a.sources",
     "etc/apt/apt.conf.d/50x", "etc/environment", "etc/profile", "home/user/.bashrc", "etc/nccl.conf", "etc/systemd/system/a.service", "etc/systemd/system.conf",
     "etc/docker/daemon.json", "etc/ufw/ufw.conf", "etc/systemd/logind.conf", "etc/default/earlyoom", "usr/local/cuda-13.0/version.json",
