@@ -11,7 +11,7 @@ import shlex
 import typing as t
 
 from ansible_collections.gb10.fleet.plugins.module_utils._apt import hide_password
-from ansible_collections.gb10.fleet.plugins.module_utils._files import is_directory, is_file, list_names, read_bytes
+from ansible_collections.gb10.fleet.plugins.module_utils._files import is_directory, is_file, list_names, read_bytes, read_text
 
 UNITS = "etc/systemd/system"
 # What /etc/login.defs and /etc/profile of Debian and Ubuntu give a user.
@@ -25,6 +25,7 @@ _SHELL_WORDS = ("if", "then", "else", "do", "{", "}", "fi", "done")
 _EXPORTS = ("export", "declare", "typeset", "readonly")
 _SETTING = re.compile(r"^([A-Za-z]+)\s*=\s*(.*)$")
 _PATH_LINE = re.compile(r"(?:^|[\s;])PATH=(\"[^\"]*\"|'[^']*'|[^\s;]*)")
+_OTHER_SHELLS = (".zshenv", ".zprofile", ".zshrc")
 _LONGEST_VALUE = 500
 _LARGEST_FILE = 1 << 20
 
@@ -135,6 +136,16 @@ def _unit_files(root: str) -> list[str]:
     return found
 
 
+def login_home(root: str, environment: t.Mapping[str, str]) -> str | None:
+    """Home directory of who logs in: of the user before sudo, where a module runs by it, else of the user who runs it."""
+    name = environment.get("SUDO_USER")
+    for line in (read_text(root, "etc/passwd") or "").splitlines() if name else ():
+        fields = line.split(":")
+        if fields[0] == name and len(fields) == 7 and fields[5].startswith("/"):
+            return fields[5]
+    return environment.get("HOME") or None
+
+
 def startup_files(root: str, home: str | None) -> list[str]:
     """A shell's start-up files in the order of a login, as paths below the root."""
     files = ["etc/profile", *(f"etc/profile.d/{name}" for name in list_names(root, "etc/profile.d") if name.endswith(".sh")), "etc/bash.bashrc"]
@@ -162,7 +173,8 @@ def read_environment(root: str, home: str | None) -> list[dict[str, t.Any]]:
         plain += [("system", f"{base}/{name}") for name in list_names(root, base) if name.endswith(".conf")]
     for kind, path in plain:
         add(kind, path, parse_plain(_as_written(root, path)))
-    for path in startup_files(root, home):
+    others = [f"{folder}/{name}" for name in _OTHER_SHELLS] if folder else []
+    for path in startup_files(root, home) + others:
         add("shell", path, parse_shell(_as_written(root, path)))
     seen = set()
     for path in _unit_files(root):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.gb10.fleet.plugins.module_utils._dpkg import is_driver, read_half_done, read_packages, version_key
+from ansible_collections.gb10.fleet.plugins.module_utils._dpkg import STATUS, is_driver, read_half_done, read_packages, version_key
 from ansible_collections.gb10.fleet.plugins.module_utils._files import (
     file_status, is_denied, is_directory, is_file, link_target_name, list_names, read_bytes, read_number, read_text,
 )
@@ -35,6 +35,7 @@ _NVIDIA = re.compile(r"^nvidia\.ko(?:\.(?:zst|xz|gz))?$")
 # grub-mkconfig does not take these for kernels.
 _NO_KERNEL = re.compile(r"\.(?:dpkg-\w+|rpmsave|rpmnew|old|bak|efi\.signed|signed|sig)$")
 _MODULE_LIST_LIMIT = 4 << 20
+_LONGEST_EVIDENCE = 200
 
 Note = t.Callable[[str, str, str], None]
 
@@ -238,9 +239,13 @@ def read_secure_boot(root: str) -> bool | None:
     return content[4] == 1 if content is not None and len(content) == 5 else None
 
 
-def read_packages_facts(root: str) -> dict[str, t.Any]:
+def read_packages_facts(root: str, note: Note) -> dict[str, t.Any]:
     """Held, half-done and driver packages of dpkg's database."""
     packages = read_packages(root) or ()
+    if not packages:
+        text = read_text(root, STATUS, limit=_LONGEST_EVIDENCE)
+        if text:
+            note(f"/{STATUS}", "not_understood", text)
     return {
         "held": sorted({package.name for package in packages if package.held}),
         "driver_packages": sorted(
@@ -271,7 +276,7 @@ def read_kernel(root: str, answers: t.Mapping[str, t.Any], note: Note) -> dict[s
         "installed": list_installed(root),
         "command_line": command_line,
         "kho": parse_kho(command_line or ""),
-        **read_packages_facts(root),
+        **read_packages_facts(root, note),
         "pending_reboot": bool(required),
         "pending_reboot_packages": sorted({line.strip() for line in packages.splitlines() if line.strip()}),
         "boot_id": read_text(root, "proc/sys/kernel/random/boot_id") or None,

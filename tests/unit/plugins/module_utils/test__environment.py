@@ -51,6 +51,7 @@ def test_every_place_with_its_line(tree):
     tree.write("etc/bash.bashrc", "export RAY_memory_monitor_refresh_ms=0\n")
     tree.write("home/user/.profile", "export CUDA_VISIBLE_DEVICES=0\n")
     tree.write("home/user/.bashrc", "export VLLM_HF_TOKEN=hf_x TORCH_CUDA_ARCH_LIST='12.1a'\n")
+    tree.write("home/user/.zshrc", "export NCCL_ZSH=1\n")
     tree.write("home/user/.config/environment.d/a.conf", "NCCL_USER=1\n")
     tree.write("etc/nccl.conf", "NCCL_IB_HCA=mlx5_0\n\nNCCL_IB_TC=106\n")
     tree.write("home/user/.nccl.conf", "NCCL_ALGO=Ring\n")
@@ -80,6 +81,7 @@ def test_every_place_with_its_line(tree):
         ("CUDA_VISIBLE_DEVICES", "0", "/home/user/.profile", 1, "shell"),
         ("VLLM_HF_TOKEN", None, "/home/user/.bashrc", 1, "shell"),
         ("TORCH_CUDA_ARCH_LIST", "12.1a", "/home/user/.bashrc", 1, "shell"),
+        ("NCCL_ZSH", "1", "/home/user/.zshrc", 1, "shell"),
         ("RAY_X", "1", "/etc/systemd/system/ray.service.d/own.conf", 2, "unit"),
         ("NCCL_FILE", "1", "/etc/default/vllm", 1, "unit"),
         ("RAY_URL", "https://REDACTED@host/x", "/etc/default/vllm", 2, "unit"),
@@ -100,6 +102,15 @@ def test_a_node_without_any(tree):
 def test_secrets_are_never_told(tree, name):
     tree.write("etc/environment", f"{name}=s3cr3t\n")
     assert found(tree) == [(name, None, "/etc/environment", 1, "system")]
+
+
+def test_home_of_who_logs_in(tree):
+    tree.write("etc/passwd", "root:x:0:0:root:/root:/bin/bash\nuser:x:1000:1000::/home/user:/bin/bash\nodd:x\nnone:x:1:1:::\n")
+    assert _environment.login_home(tree.root, {"HOME": "/root", "SUDO_USER": "user"}) == "/home/user"
+    assert _environment.login_home(tree.root, {"HOME": "/root", "SUDO_USER": "odd"}) == "/root"
+    assert _environment.login_home(tree.root, {"HOME": "/root", "SUDO_USER": "none"}) == "/root"
+    assert _environment.login_home(tree.root, {"HOME": "/home/spark"}) == "/home/spark"
+    assert _environment.login_home(tree.root, {}) is None
 
 
 def test_path_of_a_login(tree):

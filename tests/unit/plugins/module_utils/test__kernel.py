@@ -279,3 +279,9 @@ def test_a_node_without_kernels_of_its_own_knows_no_next_one(tree, notes):
     assert (facts["installed"], facts["running"], facts["command_line"], facts["pending_reboot"]) == ([], None, None, False)
     assert facts["modules"] == dict.fromkeys(facts["modules"], False)
     assert notes == []
+
+
+def test_a_package_database_that_is_not_understood_is_told(tree, notes):
+    tree.write("var/lib/dpkg/status", "nothing of dpkg's\n")
+    assert _kernel.read_kernel(tree.root, {}, notes)["driver_packages"] == []
+    assert notes == [("/var/lib/dpkg/status", "not_understood", "nothing of dpkg's")]
