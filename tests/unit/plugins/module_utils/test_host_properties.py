@@ -163,7 +163,7 @@ def test_readers_bear_any_file_and_any_answer(files, text, status):
 def test_what_is_not_understood_is_told(words):
     """A text that is nothing of what a tool writes leaves a note, whatever it is."""
     for reader, name in (
-        (lambda answers, note: _firmware.read_firmware(answers, note), "fwupd_devices"),
+        (_firmware.read_firmware, "fwupd_devices"),
         (lambda answers, note: _services.read_services("/nonexistent", answers, None, note), "units"),
         (lambda answers, note: _platform.read_interfaces("/nonexistent", answers["addresses"], note), "addresses"),
         (lambda answers, note: _toolchain.read_toolchain("/nonexistent", answers, "3", None, note), "nvcc"),
