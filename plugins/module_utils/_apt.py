@@ -186,13 +186,16 @@ def parse_settings(text: str, values: dict[str, list[str]] | None = None) -> dic
     return values
 
 
-def read_settings(root: str) -> dict[str, list[str]]:
+def read_settings(root: str, note: Note) -> dict[str, list[str]]:
     """apt's settings, of all files in apt's order: the parts first."""
     values: dict[str, list[str]] = {}
-    for name in list_names(root, SETTING_PARTS):
-        if _PART_NAME.match(name) and ("." not in name or name.endswith(".conf")):
-            parse_settings(read_text(root, SETTING_PARTS, name) or "", values)
-    return parse_settings(read_text(root, SETTINGS) or "", values)
+    names = [name for name in list_names(root, SETTING_PARTS) if _PART_NAME.match(name) and ("." not in name or name.endswith(".conf"))]
+    for path in [f"{SETTING_PARTS}/{name}" for name in names] + [SETTINGS]:
+        text = read_text(root, path)
+        if text is None and is_denied(root, path):
+            note(f"/{path}", "denied", "This file of apt's settings can be read by root alone.")
+        parse_settings(text or "", values)
+    return values
 
 
 def _matches(pattern: str, name: str) -> bool:

@@ -11,7 +11,7 @@ import shlex
 import typing as t
 
 from ansible_collections.gb10.fleet.plugins.module_utils._apt import hide_password
-from ansible_collections.gb10.fleet.plugins.module_utils._files import is_directory, is_file, list_names, read_bytes, read_text
+from ansible_collections.gb10.fleet.plugins.module_utils._files import is_denied, is_directory, is_file, list_names, read_bytes, read_text
 
 UNITS = "etc/systemd/system"
 # What /etc/login.defs and /etc/profile of Debian and Ubuntu give a user.
@@ -28,6 +28,8 @@ _PATH_LINE = re.compile(r"(?:^|[\s;])PATH=(\"[^\"]*\"|'[^']*'|[^\s;]*)")
 _OTHER_SHELLS = (".zshenv", ".zprofile", ".zshrc")
 _LONGEST_VALUE = 500
 _LARGEST_FILE = 1 << 20
+
+Note = t.Callable[[str, str, str], None]
 
 
 def _wanted(name: str, value: str) -> bool:
@@ -156,7 +158,7 @@ def startup_files(root: str, home: str | None) -> list[str]:
     return files
 
 
-def read_environment(root: str, home: str | None) -> list[dict[str, t.Any]]:
+def read_environment(root: str, home: str | None, note: Note) -> list[dict[str, t.Any]]:
     """Every line that sets such a variable: {name, value, file, line, kind}. Of names that hold a secret the value is None."""
     found: list[dict[str, t.Any]] = []
     folder = home.strip("/") if home else None
@@ -172,31 +174,34 @@ def read_environment(root: str, home: str | None) -> list[dict[str, t.Any]]:
         base = f"{folder}/.config/environment.d"
         plain += [("system", f"{base}/{name}") for name in list_names(root, base) if name.endswith(".conf")]
     for kind, path in plain:
-        add(kind, path, parse_plain(_as_written(root, path)))
+        add(kind, path, parse_plain(_as_written(root, path, note)))
     others = [f"{folder}/{name}" for name in _OTHER_SHELLS] if folder else []
     for path in startup_files(root, home) + others:
-        add("shell", path, parse_shell(_as_written(root, path)))
+        add("shell", path, parse_shell(_as_written(root, path, note)))
     seen = set()
     for path in _unit_files(root):
-        text = _as_written(root, path)
+        text = _as_written(root, path, note)
         assignments, files = parse_unit(text, ("Environment",))
         add("unit", path, assignments)
         for _line, name in files:
             # Those under /etc/gb10 are ours; a pattern or a specifier names no one file.
             if name.startswith("/") and not name.startswith("/etc/gb10/") and not re.search(r"[*?\[%]", name) and name not in seen:
                 seen.add(name)
-                add("unit", name.lstrip("/"), parse_plain(_as_written(root, name.lstrip("/"))))
+                add("unit", name.lstrip("/"), parse_plain(_as_written(root, name.lstrip("/"), note)))
     managers = ["etc/systemd/system.conf"]
     for base in ("etc/systemd/system.conf.d", "usr/lib/systemd/system.conf.d"):
         managers += [f"{base}/{name}" for name in list_names(root, base) if name.endswith(".conf")]
     for path in managers:
-        add("system", path, parse_unit(_as_written(root, path), ("DefaultEnvironment", "ManagerEnvironment"))[0])
+        add("system", path, parse_unit(_as_written(root, path, note), ("DefaultEnvironment", "ManagerEnvironment"))[0])
     return found
 
 
-def _as_written(root: str, path: str) -> str:
+def _as_written(root: str, path: str, note: Note | None = None) -> str:
     """A file's text with its empty lines, so that lines have their numbers; nothing for one that is not there."""
-    return (read_bytes(root, path, size=_LARGEST_FILE) or b"").decode("utf-8", "replace")
+    content = read_bytes(root, path, size=_LARGEST_FILE)
+    if content is None and note and is_denied(root, path):
+        note(f"/{path}", "denied", "Variables that are set there can be read by root alone.")
+    return (content or b"").decode("utf-8", "replace")
 
 
 def login_path(root: str, home: str | None) -> list[str]:

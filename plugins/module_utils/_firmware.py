@@ -22,7 +22,7 @@ _WAITING = ("pending", "needs-reboot")
 _SYSTEM_GUIDS = ("b488217b-3895-4fc0-b1bf-ab7005a2d45a",)
 _DENIED = re.compile(r"not authori[sz]ed|authentication (?:is required|failed)|auth-?failed|permission denied|access ?denied|polkit", re.IGNORECASE)
 _GUID = re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
-_TREE_DEVICE = re.compile(r"^[│| ]*[├└]─+\s*(.+?):?\s*$")
+_TREE_DEVICE = re.compile(r"^[│| ]*[├└]─+\s*(\S.*)$")
 _TREE_FIELD = re.compile(r"^([A-Z][A-Za-z ]{1,30}):(?:\s+(.*))?$")
 _TREE_FLAGS = {
     "internal device": "internal",
@@ -162,10 +162,10 @@ def parse_tree(text: str) -> tuple[list[dict[str, t.Any]], list[str]]:
     others: list[str] = []
     key = None
     for line in text.splitlines():
-        head = _TREE_DEVICE.match(line)
+        head = _TREE_DEVICE.match(line.rstrip())
         bare = line.strip("│| \t\r")
         if head:
-            nodes.append({"Name": [head.group(1)]})
+            nodes.append({"Name": [head.group(1).rstrip(":")]})
             key = None
         elif bare:
             field = _TREE_FIELD.match(bare)

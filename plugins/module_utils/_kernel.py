@@ -152,6 +152,8 @@ def find_next_boot(root: str, note: Note) -> tuple[str | None, str | None]:
     """
     images = list_images(root)
     if not images:
+        if is_denied(root, "boot"):
+            note("/boot", "denied", "Only root may see which kernels are there.")
         return None, None
     names = list_names(root, f"{SETTINGS}.d")
     texts = [read_text(root, SETTINGS)] + [read_text(root, f"{SETTINGS}.d", name) for name in names if name.endswith(".cfg")]

@@ -33,6 +33,7 @@ PROBES: dict[str, tuple[str, ...]] = {
     ),
 }
 DAEMON = "etc/docker/daemon.json"
+UFW = "etc/ufw/ufw.conf"
 CDI_FOLDERS = ("etc/cdi", "var/run/cdi")
 LOCKS = ("var/lib/dpkg/lock-frontend", "var/lib/dpkg/lock")
 # From this version on Docker has CDI on without being told.
@@ -96,7 +97,10 @@ def read_docker(root: str, packages: t.Sequence[Package], there: bool, note: Not
     settings = {} if text in (None, "") else _json_object(text or "")
     if settings is None:
         note(f"/{DAEMON}", "not_understood", (text or "")[:_LONGEST_EVIDENCE])
-    unknown = settings is None or (text is None and is_denied(root, DAEMON))
+    denied = text is None and is_denied(root, DAEMON)
+    if denied:
+        note(f"/{DAEMON}", "denied", "Docker's settings can be read by root alone.")
+    unknown = settings is None or denied
     features = (settings or {}).get("features")
     told = features.get("cdi") if isinstance(features, dict) else None
     enabled = None
@@ -115,15 +119,18 @@ def _last_setting(text: str, name: str) -> str | None:
     return found[-1].strip() if found else None
 
 
-def judge_firewall(root: str, units: t.Mapping[str, t.Mapping[str, t.Any]], known: bool) -> dict[str, t.Any]:
+def judge_firewall(root: str, units: t.Mapping[str, t.Mapping[str, t.Any]], known: bool, note: Note) -> dict[str, t.Any]:
     """The firewall that is there: {kind, active}. What is active goes before what only is installed.
 
     What ufw does is told by its settings, for its unit counts as active even where it has no rules. `known` says that
     systemd answered.
     """
     answers: dict[str, bool | None] = {}
-    enabled = _last_setting(read_text(root, "etc/ufw/ufw.conf") or "", "ENABLED")
-    if enabled is not None:
+    enabled = _last_setting(read_text(root, UFW) or "", "ENABLED")
+    if is_denied(root, UFW):
+        note(f"/{UFW}", "denied", "Only root may read whether ufw has rules.")
+        answers["ufw"] = None
+    elif enabled is not None:
         on = enabled.strip("\"'").lower() in _YES
         running = units["ufw.service"]["active"] == "active" if "ufw.service" in units else False
         answers["ufw"] = False if not on else running if known else None
@@ -267,7 +274,7 @@ def read_services(root: str, answers: t.Mapping[str, t.Any], synchronized: bool 
     return {
         "units": described,
         "docker": read_docker(root, packages, "docker.service" in units, note),
-        "firewall": judge_firewall(root, units, bool(shown)),
+        "firewall": judge_firewall(root, units, bool(shown), note),
         "time": {
             "service": next((name.partition(".")[0] for name in TIME_UNITS if units.get(name, {}).get("active") == "active"), None),
             "synchronized": synchronized,
@@ -276,6 +283,6 @@ def read_services(root: str, answers: t.Mapping[str, t.Any], synchronized: bool 
         "ports": read_ports(root, note),
         "earlyoom": read_earlyoom(root, units),
         "sshd_oom_score_adjust": read_sshd_score(root, shown),
-        "unattended_upgrades": judge_unattended(read_settings(root), packages, unattended, stopped),
+        "unattended_upgrades": judge_unattended(read_settings(root, note), packages, unattended, stopped),
         "apt_lock": read_apt_lock(root),
     }

@@ -341,7 +341,7 @@ def read_toolchain(root: str, answers: t.Mapping[str, t.Any], python: str, home:
         "nccl_libraries": read_nccl_libraries(root, toolkits, home),
         "releases": releases,
         "strays": find_strays(root, home),
-        "environment": read_environment(root, home),
+        "environment": read_environment(root, home, note),
         "repositories": repositories,
         "repository_conflicts": find_conflicts(repositories),
     }

@@ -135,9 +135,18 @@ def test_settings_of_files_in_their_order(tree):
     tree.write("etc/apt/apt.conf.d/20auto-upgrades", PERIODIC)
     tree.write("etc/apt/apt.conf.d/99local.conf", 'APT::Periodic::Unattended-Upgrade "0";')
     tree.write("etc/apt/apt.conf.d/99local.bak", 'APT::Periodic::Unattended-Upgrade "7";')
-    assert _apt.read_settings(tree.root)["apt::periodic::unattended-upgrade"] == ["0"]
+    assert _apt.read_settings(tree.root, print)["apt::periodic::unattended-upgrade"] == ["0"]
     tree.write("etc/apt/apt.conf", 'APT { Periodic { Unattended-Upgrade "3"; }; };')
-    assert _apt.read_settings(tree.root)["apt::periodic::unattended-upgrade"] == ["3"]
+    assert _apt.read_settings(tree.root, print)["apt::periodic::unattended-upgrade"] == ["3"]
+
+
+def test_settings_for_root_alone_are_told(tree, monkeypatch):
+    notes = []
+    tree.write("etc/apt/apt.conf.d/01proxy", 'Acquire::http::Proxy "http://user:secret@proxy";')
+    monkeypatch.setattr(_apt, "read_text", lambda *parts: None)
+    monkeypatch.setattr(_apt, "is_denied", lambda root, path: path.endswith("01proxy"))
+    assert _apt.read_settings(tree.root, lambda *note: notes.append(note)) == {}
+    assert [note[:2] for note in notes] == [("/etc/apt/apt.conf.d/01proxy", "denied")]
 
 
 BLACK = 'Unattended-Upgrade::Package-Blacklist { "nvidia-"; };'

@@ -11,7 +11,7 @@ HOME = "/home/user"
 
 
 def found(tree, home=HOME):
-    return [(entry["name"], entry["value"], entry["file"], entry["line"], entry["kind"]) for entry in _environment.read_environment(tree.root, home)]
+    return [(entry["name"], entry["value"], entry["file"], entry["line"], entry["kind"]) for entry in _environment.read_environment(tree.root, home, print)]
 
 
 @pytest.mark.parametrize(
@@ -104,6 +104,15 @@ def test_secrets_are_never_told(tree, name):
     assert found(tree) == [(name, None, "/etc/environment", 1, "system")]
 
 
+def test_a_file_for_root_alone_is_told(tree, monkeypatch):
+    notes = []
+    tree.write("etc/systemd/system/vllm.service", "[Service]\nEnvironmentFile=/etc/default/vllm\nEnvironment=NCCL_A=1\n")
+    monkeypatch.setattr(_environment, "is_denied", lambda root, path: path == "etc/default/vllm")
+    found_there = _environment.read_environment(tree.root, None, lambda *note: notes.append(note))
+    assert [entry["name"] for entry in found_there] == ["NCCL_A"]
+    assert [note[:2] for note in notes] == [("/etc/default/vllm", "denied")]
+
+
 def test_home_of_who_logs_in(tree):
     tree.write("etc/passwd", "root:x:0:0:root:/root:/bin/bash\nuser:x:1000:1000::/home/user:/bin/bash\nodd:x\nnone:x:1:1:::\n")
     assert _environment.login_home(tree.root, {"HOME": "/root", "SUDO_USER": "user"}) == "/home/user"
@@ -134,3 +143,7 @@ def test_a_path_that_doubles_itself_stays_short(tree):
     tree.write("usr/bin/x", "")
     tree.write("etc/profile.d/a.sh", "PATH=$PATH:$PATH\n" * 200)
     assert _environment.login_path(tree.root, HOME) == ["/usr/bin"]
+
+
+def test_a_unit_with_an_open_quote_still_tells():
+    assert _environment.parse_unit('[Service]\nEnvironment="NCCL_A=1 NCCL_B=2\n', ("Environment",)) == ([(2, "NCCL_A", "1"), (2, "NCCL_B", "2")], [])

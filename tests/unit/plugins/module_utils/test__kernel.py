@@ -285,3 +285,9 @@ def test_a_package_database_that_is_not_understood_is_told(tree, notes):
     tree.write("var/lib/dpkg/status", "nothing of dpkg's\n")
     assert _kernel.read_kernel(tree.root, {}, notes)["driver_packages"] == []
     assert notes == [("/var/lib/dpkg/status", "not_understood", "nothing of dpkg's")]
+
+
+def test_a_boot_folder_for_root_alone_is_told(tree, notes, monkeypatch):
+    monkeypatch.setattr(_kernel, "is_denied", lambda root, path: path == "boot")
+    assert _kernel.find_next_boot(tree.root, notes) == (None, None)
+    assert [note[:2] for note in notes] == [("/boot", "denied")]

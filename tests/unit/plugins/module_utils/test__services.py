@@ -136,6 +136,7 @@ def test_docker_settings_that_are_none(tree, notes, text):
 def test_docker_settings_that_may_not_be_read(tree, notes, monkeypatch):
     monkeypatch.setattr(_services, "is_denied", lambda root, path: path == _services.DAEMON)
     assert _services.read_docker(tree.root, [DOCKER], True, notes)["cdi_enabled"] is None
+    assert [note[:2] for note in notes] == [("/etc/docker/daemon.json", "denied")]
 
 
 def test_docker_by_its_program_and_its_cdi_files(tree, notes):
@@ -169,7 +170,14 @@ UFW_ON, UFW_OFF = "# /etc/ufw/ufw.conf\nENABLED=yes\nLOGLEVEL=low\n", "ENABLED=n
 def test_firewalls(tree, conf, blocks, known, firewall):
     if conf:
         tree.write("etc/ufw/ufw.conf", conf)
-    assert _services.judge_firewall(tree.root, units_of(*blocks), known) == firewall
+    assert _services.judge_firewall(tree.root, units_of(*blocks), known, print) == firewall
+
+
+def test_a_firewall_that_only_root_may_see(tree, notes, monkeypatch):
+    monkeypatch.setattr(_services, "is_denied", lambda root, path: path == _services.UFW)
+    assert _services.judge_firewall(tree.root, units_of(shown("ufw.service")), True, notes) == {"kind": "ufw", "active": None}
+    assert _services.judge_firewall(tree.root, units_of(shown("firewalld.service")), True, notes) == {"kind": "firewalld", "active": True}
+    assert [note[:2] for note in notes] == [("/etc/ufw/ufw.conf", "denied")] * 2
 
 
 def test_clock_services(tree, notes):
