@@ -6,9 +6,184 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
+import textwrap
+import typing as t
 
 SEVERITIES = ("fail", "warn", "info", "ok")
+FIELDS = ("id", "severity", "node", "cluster", "what", "evidence", "cause", "cure", "source", "silenced", "cured_by")
+# What a finding of one node has in common with the same finding of another.
+COMMON = ("id", "severity", "cluster", "what", "cause", "cure", "source", "silenced")
+TEXT_LIMIT = 2000
+EVIDENCE_LINES = 6
+SECRETS = re.compile(r"\b([A-Z0-9_]*(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY)[A-Z0-9_]*=|Bearer )(?!REDACTED)[^\s'\"]+")
+
+
+def plain(value: t.Any, limit: int = TEXT_LIMIT) -> str:
+    """A text that is safe to show anywhere.
+
+    Args:
+        value: anything; None is the empty text.
+        limit: characters to keep; how many are left out is said.
+
+    Returns:
+        The text without control characters, terminal escapes and changes of writing direction (U+FFFD stands for each), and
+        without the values of environment variables that are named as secrets. Line breaks stay.
+    """
+    text = "" if value is None else str(value).replace("\r\n", "\n").replace("\t", "    ")
+    # What says how much is left out may stand beyond the limit, so that a second time changes nothing.
+    rest = len(text) - limit if len(text) > limit + 40 else 0
+    if rest:
+        text = text[:limit]
+    text = "".join(character if character.isprintable() or character == "\n" else "\ufffd" for character in text)
+    text = SECRETS.sub(r"\1REDACTED", text)
+    return f"{text} ... ({rest} more characters)" if rest else text
+
+
+def normal(finding: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """A finding with all of its fields, each of its type: node, cluster, silenced and cured_by are a text or None, the rest are texts."""
+    found: dict[str, t.Any] = {}
+    for field in FIELDS:
+        value = finding.get(field)
+        optional = field in ("node", "cluster", "silenced", "cured_by")
+        found[field] = None if optional and value in (None, "", False) else plain(value)
+    if found["severity"] not in SEVERITIES:
+        found["severity"] = "warn"
+    return found
+
+
+def ordered(findings: t.Iterable[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
+    """Findings with all fields, worst first, the silenced ones last."""
+
+    def place(found: dict[str, t.Any]) -> tuple:
+        return (
+            found["silenced"] is not None, SEVERITIES.index(found["severity"]),
+            found["cluster"] or "", found["id"], found["node"] or "", found["what"],
+        )
+
+    return sorted((normal(finding) for finding in findings), key=place)
+
+
+def grouped(findings: t.Iterable[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
+    """Findings worst first, those that say the same of several nodes as one.
+
+    Returns:
+        Findings with `nodes`, the list of node names, and `evidence` as [(node, text)], one entry where all nodes show the same.
+    """
+    groups: dict[tuple, dict[str, t.Any]] = {}
+    for found in ordered(findings):
+        key = tuple(found[field] for field in COMMON)
+        group = groups.setdefault(key, {**found, "nodes": [], "evidence": []})
+        if found["node"] and found["node"] not in group["nodes"]:
+            group["nodes"].append(found["node"])
+        if found["evidence"] and (found["node"], found["evidence"]) not in group["evidence"]:
+            group["evidence"].append((found["node"], found["evidence"]))
+    for group in groups.values():
+        if len({text for node, text in group["evidence"]}) == 1 and len(group["evidence"]) == max(len(group["nodes"]), 1):
+            group["evidence"] = [(None, group["evidence"][0][1])]
+    return list(groups.values())
+
+
+def counts(findings: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, int]:
+    """How many findings there are of each severity; a silenced one counts as silenced only."""
+    total = dict.fromkeys((*SEVERITIES, "silenced"), 0)
+    for finding in findings:
+        found = normal(finding)
+        total["silenced" if found["silenced"] is not None else found["severity"]] += 1
+    return total
+
+
+def verdict(findings: t.Iterable[t.Mapping[str, t.Any]]) -> str:
+    """The worst severity of what is not silenced; ok where there is nothing."""
+    total = counts(findings)
+    return next((severity for severity in SEVERITIES if total[severity]), "ok")
+
+
+def counting(findings: t.Iterable[t.Mapping[str, t.Any]], heals: bool = False) -> list[dict[str, t.Any]]:
+    """The findings that make a run fail.
+
+    Args:
+        findings: the findings.
+        heals: whether the run goes on to set right what site.yml cures; then that does not count.
+
+    Returns:
+        Those of severity fail that are not silenced, with all fields.
+    """
+    return [
+        found for found in ordered(findings)
+        if found["severity"] == "fail" and found["silenced"] is None and not (heals and found["cured_by"] == "site")
+    ]
+
+
+def number_of(count: int, word: str) -> str:
+    """A number with its noun."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def count_line(findings: t.Iterable[t.Mapping[str, t.Any]], nodes: int, report: str | None = None) -> str:
+    """One line: how many findings of each severity on how many nodes, and where the report is.
+
+    Args:
+        findings: the findings.
+        nodes: how many nodes were looked at.
+        report: path of the report, None when there is none.
+    """
+    total = counts(findings)
+    parts = [f"{total[name]} {name}" for name in ("fail", "warn", "info", "silenced") if total[name]]
+    line = f"{', '.join(parts) or 'nothing found'} on {number_of(nodes, 'node')}"
+    return f"{line}; report: {report}" if report else line
+
+
+def _wrapped(label: str, text: str, width: int, lines: int | None = None) -> list[str]:
+    """A text behind a label, wrapped, all but its first line indented to the same column."""
+    indent = " " * 16
+    first = f"      {label:<10}"
+    parts = [part.rstrip() for part in text.splitlines() if part.strip()]
+    left_out = len(parts) - lines if lines is not None and len(parts) > lines else 0
+    if left_out:
+        parts = parts[:lines] + [f"({number_of(left_out, 'more line')})"]
+    wrapped = []
+    for part in parts:
+        wrapped += textwrap.wrap(
+            part, max(width, 40), initial_indent=indent if wrapped else first, subsequent_indent=indent,
+            break_on_hyphens=False, break_long_words=True,
+        )
+    return wrapped
+
+
+def findings_blocks(findings: t.Iterable[t.Mapping[str, t.Any]], width: int = 100) -> list[tuple[str, str]]:
+    """Findings for a terminal, worst first, the silenced ones last.
+
+    Args:
+        findings: the findings.
+        width: columns of the terminal.
+
+    Returns:
+        [(severity or "silenced", text)]. A block has the severity, the nodes and the id, what is the matter, then evidence,
+        cause, cure and source. One that is ok has one paragraph.
+    """
+    blocks = []
+    for group in grouped(findings):
+        silenced = group["silenced"] is not None
+        place = ", ".join(group["nodes"]) or (f"cluster {group['cluster']}" if group["cluster"] else "fleet")
+        label = group["severity"].upper()
+        head = f"{label:<6}{place}  {group['id']}"
+        if silenced:
+            head += "  (silenced)"
+        lines = textwrap.wrap(head, max(width, 40), subsequent_indent=" " * 6, break_on_hyphens=False)
+        lines += textwrap.wrap(
+            group["what"], max(width, 40), initial_indent=" " * 6, subsequent_indent=" " * 6, break_on_hyphens=False
+        )
+        if silenced:
+            lines += _wrapped("silenced", group["silenced"], width)
+        elif group["severity"] != "ok":
+            for node, text in group["evidence"]:
+                lines += _wrapped("evidence", f"{node}: {text}" if node and len(group["evidence"]) > 1 else text, width, EVIDENCE_LINES)
+            for field in ("cause", "cure", "source"):
+                lines += _wrapped(field, group[field], width)
+        blocks.append(("silenced" if silenced else group["severity"], "\n".join(lines)))
+    return blocks
 
 
 def findings_text(findings: list[dict], severities: list[str] | None = None) -> str:
