@@ -64,7 +64,7 @@ def node_cpu(lab: LightLab, number: int) -> list[float]:
     seconds(lab, "ansible", "-i", "lab", "spark-a", "-m", "gb10.fleet.spark_facts")
     del lab.environment["ANSIBLE_KEEP_REMOTE_FILES"]
     payload = lab.on_node("spark-a", "ls /home/spark/.ansible/tmp/*/AnsiballZ_spark_facts.py").split()[-1]
-    measured = lab.on_node("spark-a", f"python3 -c {shlex.quote(MEASURE)} {payload} {number}", user=True)
+    measured = lab.as_user("spark-a", f"python3 -c {shlex.quote(MEASURE)} {payload} {number}\n")
     lab.on_node("spark-a", f"rm -r {shlex.quote(os.path.dirname(payload))}")
     return json.loads(measured)
 

@@ -33,6 +33,7 @@ class LightLab:
         self.playbook("playbooks/lab.yml", "-e", f"lab_nodes={self.count}", "-e", "lab_engine=false", inventory=None)
         listed = json.loads(self.run("ansible-inventory", "-i", "lab", "--list").stdout)
         self.variables = listed["_meta"]["hostvars"]
+        self.leaders = {name: node["leader"] for name, node in json.loads(self.control("status"))["nodes"].items()}
         self.heads = [listed[cluster]["hosts"][0] for cluster in listed["spark"]["children"]]
         try:
             self.stock()
@@ -59,19 +60,17 @@ class LightLab:
         assert finished.returncode == 0, finished.stdout + finished.stderr
         return finished.stdout
 
-    def ssh(self, node: str) -> list[str]:
-        """The ssh command line to a node, its connection shared with Ansible's."""
-        known = self.variables[node]
-        control = Path(known["ansible_control_path_dir"]) / f"test-{node}"
-        kept = ["-o", "ControlMaster=auto", "-o", "ControlPersist=60", "-o", f"ControlPath={control}"]
-        words = shlex.split(ssh_command(known, node))
-        return [words[0], *kept, *words[1:]]
+    def as_user(self, node: str, script: str) -> str:
+        """What a shell script says on a node, run by the login user over ssh."""
+        command = [*shlex.split(ssh_command(self.variables[node], node)), "sh", "-eu", "-s"]
+        finished = subprocess.run(command, input=script, capture_output=True, text=True, timeout=120, check=False)
+        assert finished.returncode == 0, f"{node}: {script}\n{finished.stdout}{finished.stderr}"
+        return finished.stdout
 
-    def on_node(self, node: str, script: str, content: bytes | None = None, user: bool = False) -> str:
-        """What a shell script says on a node, run as root; `content` is its standard input, else the script itself."""
-        words = [] if user else ["sudo"]
-        words += ["sh", "-euc", shlex.quote(script)] if content is not None else ["sh", "-eu", "-s"]
-        finished = subprocess.run([*self.ssh(node), *words], input=content or script.encode(), capture_output=True, timeout=120, check=False)
+    def on_node(self, node: str, script: str, content: bytes = b"") -> str:
+        """What a shell script says on a node, run as root, also where ssh or sudo are what is broken; `content` is its standard input."""
+        enter = ["nsenter", f"--target={self.leaders[node]}", "--all"]
+        finished = subprocess.run([*enter, "sh", "-euc", script], input=content, capture_output=True, timeout=120, check=False)
         assert finished.returncode == 0, f"{node}: {script}\n{finished.stdout.decode()}{finished.stderr.decode()}"
         return finished.stdout.decode()
 

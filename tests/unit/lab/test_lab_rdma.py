@@ -81,6 +81,14 @@ def test_a_device_is_a_connectx_7_of_a_spark():
     assert files["ports/1/state"] == "4: ACTIVE\n"
 
 
+def test_an_infiniband_port_without_subnet_manager_is_trained_and_down():
+    files = rdma.device_files(
+        link(), [LINK_LOCAL], node_guid="1", system_guid="1", firmware="28.45.4028", psid="NVD0000000087", node="spark-a", link_layer="InfiniBand",
+    )
+    found = [files[f"ports/1/{name}"] for name in ("link_layer", "state", "phys_state")]
+    assert found == ["InfiniBand\n", "1: DOWN\n", "5: LinkUp\n"]
+
+
 def test_links_from_the_json_of_ip():
     links = rdma.links_from_ip([
         {"ifname": "lo", "flags": ["LOOPBACK", "UP", "LOWER_UP"], "mtu": 65536, "address": "00:00:00:00:00:00", "addr_info": []},

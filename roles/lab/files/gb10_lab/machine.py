@@ -144,6 +144,7 @@ class Machine:
             self.written["dgx-release"] = text
         # Written in place: the running node has these very files bound over its own.
         self._write_in_place("cmdline", answers.command_line(self.state["proc"]))
+        self._write_in_place("kernel", f"{self.state['proc']['kernel'] or os.uname().release}\n")
         self._write_in_place("swaps", answers.swaps(self.state["proc"]["swaps"]))
         self._save_meminfo()
 
@@ -192,7 +193,7 @@ class Machine:
         links = rdma.links_from_ip(network.addresses(self.namespace)) if self.namespace.exists() else {}
         functions = [function for function in self.cards if function.netdev in links and self.state["rdma"]["present"]]
         image = layout.guid(layout.mac(self.lab.name, self.node.name, layout.FUNCTIONS[0].netdev))
-        virtual = self.state["rdma"]["virtual_functions"] if functions else 0
+        virtual = self.state["rdma"]["virtual_functions"] if functions and self.state["rdma"]["driver"] else 0
         wanted: dict[str, str] = {f"pci/{name}": text for name, text in answers.other_pci_files(self.state["gpu"]).items()}
         for function in functions:
             rail = self.state["rails"][function.netdev]
@@ -201,17 +202,18 @@ class Machine:
             self.tables[function.device] = table
             files = rdma.device_files(
                 link, table, node_guid=layout.guid(link.mac), system_guid=image, firmware=self.state["rdma"]["firmware"],
-                psid=self.state["rdma"]["psid"], node=self.node.name, link_gbps=rail["link_gbps"], counters=rail["counters"],
+                psid=self.state["rdma"]["psid"], node=self.node.name, link_gbps=rail["link_gbps"], counters=rail["counters"], link_layer=rail["link_layer"],
             )
-            wanted.update({f"infiniband/{function.device}/{name}": text for name, text in files.items()})
             first = function == layout.FUNCTIONS[0]
             wanted.update({f"pci/{function.pci}/{name}": text for name, text in answers.pci_files(self.state, function, virtual if first else 0).items()})
-            self._link(f"infiniband/{function.device}/device", f"../../../bus/pci/devices/{function.pci}")
+            if self.state["rdma"]["driver"]:
+                wanted.update({f"infiniband/{function.device}/{name}": text for name, text in files.items()})
+                self._link(f"infiniband/{function.device}/device", f"../../../bus/pci/devices/{function.pci}")
+                self._link(f"pci/{function.pci}/infiniband/{function.device}", f"../../../../../class/infiniband/{function.device}")
             # A veth has no phys_port_name and no PCI parent: the card's side of sysfs has both, and the rest from the veth.
             wanted[f"pci/{function.pci}/net/{function.netdev}/phys_port_name"] = f"{function.cage}\n"
             for name in NETDEV_FILES:
                 self._link(f"pci/{function.pci}/net/{function.netdev}/{name}", f"../../../../../../class/net/{function.netdev}/{name}")
-            self._link(f"pci/{function.pci}/infiniband/{function.device}", f"../../../../../class/infiniband/{function.device}")
         for number in range(virtual):
             wanted.update(self._virtual_function(links[layout.FUNCTIONS[0].netdev], number, image))
         for name, text in wanted.items():
@@ -220,6 +222,9 @@ class Machine:
         for function in self.cards:
             if function.netdev in links:
                 self._write_in_place(f"speed/{function.netdev}", rdma.speed_file(links[function.netdev], self.state["rails"][function.netdev]["link_gbps"]))
+        if not self.state["rdma"]["driver"]:
+            for function in functions:
+                host.remove_folder(self.shared / "pci" / function.pci / "infiniband", inside=self.shared)
         present = {name.split("/")[1] for name in wanted}
         for tree in ("infiniband", "pci"):
             for folder in (self.shared / tree).iterdir():

@@ -116,7 +116,7 @@ def port_files(link: Link, table: list[str | None], link_gbps: int) -> dict[str,
 
 
 def device_files(link: Link, table: list[str | None], *, node_guid: str, system_guid: str, firmware: str, psid: str, node: str,
-                 link_gbps: int = 200, counters: dict[str, int] | None = None) -> dict[str, str]:
+                 link_gbps: int = 200, counters: dict[str, int] | None = None, link_layer: str = "Ethernet") -> dict[str, str]:
     """One device's folder, file by file."""
     files = {
         "fw_ver": f"{firmware}\n",
@@ -129,6 +129,8 @@ def device_files(link: Link, table: list[str | None], *, node_guid: str, system_
         "node_desc": f"{node} {link.netdev}\n",
     }
     files.update({f"ports/1/{name}": text for name, text in {**port_files(link, table, link_gbps), **counter_files(counters or {})}.items()})
+    if link_layer == "InfiniBand":
+        files.update({"ports/1/link_layer": "InfiniBand\n", "ports/1/state": "1: DOWN\n", "ports/1/phys_state": "5: LinkUp\n"})
     return files
 
 

@@ -56,11 +56,12 @@ def healthy(lab: str, node: str) -> dict:
             "utilization": 0,
             "sm_clock": 208,
         },
-        "rdma": {"present": True, "firmware": "28.45.4028", "psid": "NVD0000000087", "virtual_functions": 0},
+        "rdma": {"present": True, "firmware": "28.45.4028", "psid": "NVD0000000087", "virtual_functions": 0, "driver": True},
         "rails": {
             function.netdev: {
                 "cable": True, "link_gbps": 200, "speed_gbps": 97.98, "gid_shift": 0, "middle_mtu": 9216,
                 "pcie": {"speed": "32.0 GT/s PCIe", "width": 4, "max_speed": "32.0 GT/s PCIe", "max_width": 4},
+                "link_layer": "Ethernet",  # InfiniBand: trained, and no subnet manager
                 "counters": {},  # those of the port that are not 0
                 "active_mtu": 0,  # what RDMA keeps using whatever the interface's MTU is; 0 follows it
             }
@@ -153,6 +154,7 @@ def healthy(lab: str, node: str) -> dict:
         "tools": {"hang": [], "fail": {}},
         "proc": {
             "cmdline": f"BOOT_IMAGE=/boot/vmlinuz-{KERNEL} root=UUID={uuid[:8]}-{uuid[8:12]}-{uuid[12:16]}-{uuid[16:20]}-{uuid[20:32]} ro quiet splash",
+            "kernel": "",  # /proc/sys/kernel/osrelease; empty: the host's. uname stays the host's
             # Of path, type, size_kb and used_kb; the host's swap is not the node's.
             "swaps": [],
         },
@@ -193,6 +195,8 @@ def check(key: str, value: object, sample: object) -> object:
     if key in CHOICES and value not in CHOICES[key]:
         raise StateError(f"{key} is one of {', '.join(CHOICES[key])}, not {value}.")
     parts = key.split(".")
+    if parts[0] == "rails" and parts[-1] == "link_layer" and value not in ("Ethernet", "InfiniBand"):
+        raise StateError(f"{key} is Ethernet or InfiniBand, not {value}.")
     if key == "tools.hang" and set(value) - set(STAND_INS):  # type: ignore[call-overload]
         raise StateError(f"tools.hang names some of {', '.join(STAND_INS)}, not {json.dumps(value)}.")
     rows = {"gpu.processes": PROCESS, "proc.swaps": SWAP}.get(key)
