@@ -51,15 +51,16 @@ def write(path: str, text: str) -> bool:
     return True
 
 
-def sentence(counting: list[dict[str, t.Any]]) -> str:
-    """Why the run stops, in one sentence."""
+def sentence(counting: list[dict[str, t.Any]], where: str | None) -> str:
+    """Why the run stops and where to read on, in one sentence."""
     places = [
         f"{found['id']} on {found['node'] or found['cluster'] or 'the fleet'}" for found in counting[:NAMED]
     ]
     if len(counting) > NAMED:
         places.append(f"{len(counting) - NAMED} more")
     verb = "stops" if len(counting) == 1 else "stop"
-    return f"{report.number_of(len(counting), 'finding')} {verb} this run, each with its cure above: {', '.join(places)}."
+    place = f", each with its cure {where}" if where else ""
+    return f"{report.number_of(len(counting), 'finding')} {verb} this run{place}: {', '.join(places)}."
 
 
 class ActionModule(ActionBase):
@@ -86,7 +87,7 @@ class ActionModule(ActionBase):
         clusters = self._clusters(variables, facts, findings)
         folder = os.path.abspath(os.path.expanduser(arguments["folder"])) if arguments["folder"] else None
         observed_at = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-        documents, page_path, written = [], None, []
+        documents, page_path, written, problem = [], None, [], None
         if folder:
             texts: dict[str, str] = {}
             if "json" in arguments["formats"]:
@@ -98,13 +99,11 @@ class ActionModule(ActionBase):
             try:
                 written = [path for path, text in texts.items() if write(path, text)]
             except OSError as error:
-                raise AnsibleActionFail(
-                    f"Cannot write the report to {folder} ({error.strerror}): set folder to one that the user of this run may write."
-                ) from error
-        nodes = sum(len(cluster["nodes"]) for cluster in clusters)
-        where = page_path or (os.path.join(folder, "findings") if documents else None)
-        line = report.count_line(findings, nodes, where)
-        if "terminal" in arguments["formats"]:
+                problem = f"Cannot write the report to {folder} ({error.strerror}): set folder to one that the user of this run may write."
+        where = page_path or (os.path.join(folder, "findings") if folder and documents else None)
+        line = report.count_line(findings, sum(len(cluster["nodes"]) for cluster in clusters), None if problem else where)
+        shown = "terminal" in arguments["formats"]
+        if shown:
             self._show(findings, line)
         counting = report.counting(findings, arguments["heals"])
         result.update(
@@ -112,13 +111,15 @@ class ActionModule(ActionBase):
             verdict=report.verdict(findings),
             counts=report.counts(findings),
             counting=[{"id": found["id"], "node": found["node"], "cluster": found["cluster"]} for found in counting],
-            documents=documents,
-            page=page_path,
+            documents=[] if problem else documents,
+            page=None if problem else page_path,
             written=written,
             msg=line,
         )
-        if counting:
-            result.update(failed=True, msg=sentence(counting))
+        if problem:
+            result.update(failed=True, msg=problem)
+        elif counting:
+            result.update(failed=True, msg=sentence(counting, "above" if shown else f"in {where}" if where else None))
         return result
 
     def _facts(self, variables: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:
@@ -139,7 +140,7 @@ class ActionModule(ActionBase):
         try:
             clusters = lookup.run([], variables=variables)
         except AnsibleError as error:
-            raise AnsibleActionFail(str(error)) from error
+            raise AnsibleActionFail(str(error)) from None
         named = {found["node"] for found in findings}
         return [cluster for cluster in clusters if any(node in facts or node in named for node in cluster["nodes"])]
 
@@ -163,6 +164,4 @@ class ActionModule(ActionBase):
         width = min(self._display.columns or 80, WIDEST)
         for severity, text in report.findings_blocks(findings, width):
             self._display.display(text, color=COLORS[severity])
-        total = report.counts(findings)
-        worst = report.verdict(findings)
-        self._display.display(line, color=COLORS[worst if total[worst] else "ok"])
+        self._display.display(line, color=COLORS[report.verdict(findings)])

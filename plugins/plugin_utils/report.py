@@ -17,7 +17,7 @@ FIELDS = ("id", "severity", "node", "cluster", "what", "evidence", "cause", "cur
 COMMON = ("id", "severity", "cluster", "what", "cause", "cure", "source", "silenced")
 TEXT_LIMIT = 2000
 EVIDENCE_LINES = 6
-SECRETS = re.compile(r"\b([A-Z0-9_]*(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY)[A-Z0-9_]*=|Bearer )(?!REDACTED)[^\s'\"]+")
+SECRETS = re.compile(r"\b([A-Z0-9_]*(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|PRIVATE_?KEY)[A-Z0-9_]*=[\"']?|Bearer )(?!REDACTED)[^\s'\"]+")
 
 
 def plain(value: t.Any, limit: int = TEXT_LIMIT) -> str:

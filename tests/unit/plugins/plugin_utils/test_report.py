@@ -110,3 +110,75 @@ def test_summary_does_not_claim_what_was_not_seen(fleet):
 def test_filters_are_offered_by_their_names(fleet):
     for module, name in ((FindingsText, "findings_text"), (PlanText, "plan_text"), (SummaryText, "summary_text")):
         assert list(module().filters()) == [name]
+
+
+def found(severity: str, node: str | None, **more) -> dict:
+    return {"id": "room.word", "severity": severity, "node": node, "what": "It is so.", "cluster": "pair", **more}
+
+
+def test_a_block_has_everything_that_is_known():
+    block = found("fail", "spark-a", evidence="mtu 1500\nmtu 9000", cause="A reason.", cure="A cure.", source="A page.")
+    assert report.findings_blocks([block]) == [
+        (
+            "fail",
+            "FAIL  spark-a  room.word\n"
+            "      It is so.\n"
+            "      evidence  mtu 1500\n"
+            "                mtu 9000\n"
+            "      cause     A reason.\n"
+            "      cure      A cure.\n"
+            "      source    A page.",
+        )
+    ]
+
+
+def test_blocks_are_wrapped_and_evidence_is_bounded():
+    block = found("warn", "spark-a", evidence="\n".join(f"line {number}" for number in range(10)), cure="word " * 60, cause="y" * 300)
+    text = report.findings_blocks([block], width=60)[0][1]
+    assert max(map(len, text.splitlines())) <= 60
+    assert "line 5" in text and "line 6" not in text and "(4 more lines)" in text
+    assert all(line.startswith("      ") for line in text.splitlines()[1:])
+
+
+def test_the_same_of_several_nodes_is_one_block_and_evidence_of_each_is_named():
+    same = [found("info", "spark-b", evidence="60"), found("info", "spark-a", evidence="60")]
+    (severity, text), = report.findings_blocks(same)
+    assert severity == "info" and text.startswith("INFO  spark-a, spark-b  room.word") and "evidence  60" in text
+    same[0]["evidence"] = "100"
+    text = report.findings_blocks(same)[0][1]
+    assert "evidence  spark-a: 60\n" in text and "evidence  spark-b: 100" in text
+
+
+def test_silenced_findings_come_last_with_their_reason_and_count_no_more():
+    findings = [found("fail", "spark-a", silenced="Known since July."), found("warn", None), found("ok", "spark-b", evidence="nothing")]
+    blocks = report.findings_blocks(findings)
+    assert [severity for severity, text in blocks] == ["warn", "ok", "silenced"]
+    assert blocks[0][1].startswith("WARN  cluster pair  room.word")
+    assert "nothing" not in blocks[1][1]
+    assert blocks[2][1].startswith("FAIL  spark-a  room.word  (silenced)") and "Known since July." in blocks[2][1]
+    assert report.verdict(findings) == "warn" and report.counting(findings) == []
+    assert report.counts(findings) == {"fail": 0, "warn": 1, "info": 0, "ok": 1, "silenced": 1}
+
+
+def test_counting_findings():
+    findings = [found("fail", "spark-a", cured_by="site"), found("fail", "spark-b"), found("warn", "spark-a")]
+    assert [finding["node"] for finding in report.counting(findings)] == ["spark-a", "spark-b"]
+    assert [finding["node"] for finding in report.counting(findings, heals=True)] == ["spark-b"]
+
+
+def test_the_count_line():
+    findings = [found("fail", "a"), found("info", "a"), found("info", "b", silenced="x")]
+    assert report.count_line(findings, 2, "/r/report.html") == "1 fail, 1 info, 1 silenced on 2 nodes; report: /r/report.html"
+    assert report.count_line([found("ok", "a")], 1) == "nothing found on 1 node"
+
+
+def test_an_unknown_severity_is_a_warning_and_missing_fields_are_empty():
+    finding = report.normal({"id": "a.b", "severity": "terrible", "what": None, "node": ""})
+    assert (finding["severity"], finding["what"], finding["node"], finding["silenced"]) == ("warn", "", None, None)
+
+
+def test_no_text_commands_the_terminal():
+    text = report.plain("\x1b[2J\x07a\tb\r\nc\u202ed")
+    assert text == "\ufffd[2J\ufffda    b\nc\ufffdd"
+    assert report.plain("x" * 5000) == report.plain(report.plain("x" * 5000))
+    assert report.plain("HF_TOKEN=hf_abc OPENAI_API_KEY='k' max_tokens=16") == "HF_TOKEN=REDACTED OPENAI_API_KEY='REDACTED' max_tokens=16"
