@@ -7,15 +7,28 @@
 from __future__ import annotations
 
 import os
+import stat
+import typing as t
+
+Watch = t.Callable[[str, str, t.Any], None]
+
+# Told of every read: what was asked (text, bytes, names, link, status or denied), the path, and the answer.
+_watch: Watch | None = None
 
 
-def read_text(*parts: str, limit: int = 1 << 20) -> str | None:
-    """Text of the file at the joined path without surrounding white space, or None where it cannot be read.
+def watch(watcher: Watch | None) -> None:
+    """From now on tell `watcher` of every read, or nobody for None."""
+    global _watch  # pylint: disable=global-statement
+    _watch = watcher
 
-    Reading is by descriptor: one node has a thousand GID files, and a buffered file object costs three times as much.
-    """
+
+# The six functions below are all that touches the file system.
+
+
+def _read_whole(path: str, limit: int) -> bytes | None:
+    """Reading is by descriptor: one node has a thousand GID files, and a buffered file object costs three times as much."""
     try:
-        descriptor = os.open(os.path.join(*parts), os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY)
     except OSError:
         return None
     pieces = []
@@ -32,7 +45,61 @@ def read_text(*parts: str, limit: int = 1 << 20) -> str | None:
         return None
     finally:
         os.close(descriptor)
-    return b"".join(pieces).decode("utf-8", "replace").strip("\x00 \t\r\n")
+    return b"".join(pieces)
+
+
+def _read_part(path: str, offset: int, size: int) -> bytes | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        return os.pread(descriptor, size, offset)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _list(path: str) -> list[str]:
+    try:
+        return sorted(os.listdir(path))
+    except OSError:
+        return []
+
+
+def _read_link(path: str) -> str | None:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except OSError:
+        return None
+
+
+def _is_denied(path: str) -> bool:
+    try:
+        os.stat(path)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return not os.access(path, os.R_OK)
+
+
+def read_text(*parts: str, limit: int = 1 << 20) -> str | None:
+    """Text of the file at the joined path without surrounding white space, or None where it cannot be read."""
+    path = os.path.join(*parts)
+    content = _read_whole(path, limit)
+    text = None if content is None else content.decode("utf-8", "replace").strip("\x00 \t\r\n")
+    if _watch:
+        _watch("text", path, text)
+    return text
 
 
 def read_number(*parts: str) -> int | None:
@@ -46,70 +113,64 @@ def read_number(*parts: str) -> int | None:
 
 def list_names(*parts: str) -> list[str]:
     """Sorted names in the directory at the joined path, empty where there is none."""
-    try:
-        return sorted(os.listdir(os.path.join(*parts)))
-    except OSError:
-        return []
-
-
-def link_target_name(*parts: str) -> str | None:
-    """Last part of what the link at the joined path points to, or None where there is no link."""
-    try:
-        return os.path.basename(os.readlink(os.path.join(*parts)).rstrip("/")) or None
-    except OSError:
-        return None
+    path = os.path.join(*parts)
+    names = _list(path)
+    if _watch:
+        _watch("names", path, names)
+    return names
 
 
 def link_target(*parts: str) -> str | None:
     """What the link at the joined path points to, as written in it, or None where there is no link."""
-    try:
-        return os.readlink(os.path.join(*parts))
-    except OSError:
-        return None
+    path = os.path.join(*parts)
+    target = _read_link(path)
+    if _watch:
+        _watch("link", path, target)
+    return target
+
+
+def link_target_name(*parts: str) -> str | None:
+    """Last part of what the link at the joined path points to, or None where there is no link."""
+    return os.path.basename((link_target(*parts) or "").rstrip("/")) or None
 
 
 def read_bytes(*parts: str, offset: int = 0, size: int = 1 << 16) -> bytes | None:
     """Up to `size` bytes of the file at the joined path from `offset` on, or None where it cannot be read."""
-    try:
-        descriptor = os.open(os.path.join(*parts), os.O_RDONLY)
-    except OSError:
-        return None
-    try:
-        return os.pread(descriptor, size, offset)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
+    path = os.path.join(*parts)
+    content = _read_part(path, offset, size)
+    if _watch:
+        _watch("bytes", path, (offset, content))
+    return content
 
 
 def file_status(*parts: str) -> os.stat_result | None:
     """What stat says of the joined path, links followed, or None where nothing is."""
-    try:
-        return os.stat(os.path.join(*parts))
-    except OSError:
-        return None
+    path = os.path.join(*parts)
+    status = _status(path)
+    if _watch:
+        _watch("status", path, status)
+    return status
 
 
 def is_directory(*parts: str) -> bool:
     """Whether a directory is at the joined path, links followed."""
-    return os.path.isdir(os.path.join(*parts))
+    status = file_status(*parts)
+    return status is not None and stat.S_ISDIR(status.st_mode)
 
 
 def is_file(*parts: str) -> bool:
     """Whether an ordinary file is at the joined path, links followed."""
-    return os.path.isfile(os.path.join(*parts))
+    status = file_status(*parts)
+    return status is not None and stat.S_ISREG(status.st_mode)
 
 
 def is_denied(*parts: str) -> bool:
     """Whether something is at the joined path that this user may not read."""
     path = os.path.join(*parts)
-    try:
-        os.stat(path)
-    except PermissionError:
-        return True
-    except OSError:
-        return False
-    return not os.access(path, os.R_OK)
+    denied = _is_denied(path)
+    if _watch:
+        _watch("denied", path, denied)
+    return denied
 
 
 def follow_links(root: str, path: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.gb10.fleet.plugins.module_utils._files import list_names, read_text
+from ansible_collections.gb10.fleet.plugins.module_utils._files import is_directory, list_names, read_text
 
 # The first seven are understood by every driver; the others may be named as unknown by an old one.
 QUERY_FIELDS = (
@@ -25,6 +25,35 @@ QUERY_FIELDS = (
     "gpu_recovery_action",
     "mig.mode.current",
 )
+PROBES: dict[str, tuple[str, ...]] = {
+    "gpu_query": ("nvidia-smi", f"--query-gpu={','.join(QUERY_FIELDS)}", "--format=csv"),
+    "gpu_report": ("nvidia-smi", "-q", "-x"),
+}
+LIST = ("nvidia-smi", "-L")
+NVIDIA, DISPLAY = "0x10de", "0x03"
+MISSING = 127
+# Elements of the report that stand for fields of a row.
+_FIELD_ELEMENTS = {
+    "name": "product_name",
+    "uuid": "uuid",
+    "vbios_version": "vbios_version",
+    "memory.total": "fb_memory_usage/total",
+    "addressing_mode": "addressing_mode",
+    "gpu_recovery_action": "gpu_recovery_action",
+    "mig.mode.current": "mig_mode/current_mig",
+}
+_INFOROM = {"image": "img_version", "oem": "oem_object", "ecc": "ecc_object", "power": "pwr_object"}
+# Newer drivers name the first one.
+_POWER = ("gpu_power_readings", "power_readings")
+_DRAW = ("instant_power_draw", "power_draw", "average_power_draw")
+
+Note = t.Callable[[str, str, str], None]
+_TAG = re.compile(r"<(/?)([A-Za-z_][\w.-]*)([^<>]*)>([^<]*)")
+_ID = re.compile(r"\bid=[\"']([^\"']*)[\"']")
+_ENTITY = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
+_LONG_LIST = re.compile(r"<supported_clocks>.*?</supported_clocks>", re.DOTALL)
+_CUDA = re.compile(r"^cuda(?:_\w+)?_version$")
+_NUMBER = re.compile(r"^\d+(?:\.\d+)?$")
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _UNIT = re.compile(r"^(-?\d+(?:\.\d+)?)\s*(MiB|%|W|MHz|C)$")
@@ -32,8 +61,8 @@ _BUS = re.compile(r"\b([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-
 _UNKNOWN_FIELD = re.compile(r'Field "([^"]+)" is not a valid field to query')
 _LIBRARY = re.compile(r"NVML library version:\s*(\S+)")
 _MODULE = re.compile(r"Kernel Module(?:\s+for\s+\S+)?\s+(\d+(?:\.\d+)+)")
-_GPU_LINE = re.compile(r"^GPU\s+(\d+):")
-_MIG_LINE = re.compile(r"^\s+MIG\s+(\S+)\s+Device\s+(\d+):\s+\(UUID:\s*([^)]+)\)")
+_GPU_LINE = re.compile(r"^GPU\s+([0-9]{1,9}):")
+_MIG_LINE = re.compile(r"^\s+MIG\s+(\S+)\s+Device\s+([0-9]{1,9}):\s+\(UUID:\s*([^)]+)\)")
 
 # What a healthy GPU prints for a thing that it does not have; any other bracketed cell tells of a fault.
 _NOTHING = {
@@ -44,6 +73,15 @@ _NOTHING = {
     "insufficient permissions",
     "requested functionality has been deprecated",
 }
+
+
+class Report(t.NamedTuple):
+    """An answer of `nvidia-smi -q -x`: versions, GPUs, and why it was not read to its end, None where it was."""
+
+    driver: str | None
+    cuda: str | None
+    devices: list[dict[str, t.Any]]
+    broken: str | None
 
 
 class Query(t.NamedTuple):
@@ -106,6 +144,107 @@ def parse_query(text: str, fields: t.Sequence[str]) -> Query:
     return Query(rows, messages)
 
 
+def _plain(text: str) -> str:
+    text = text.strip()
+    if "&" in text:
+        for entity, character in _ENTITY.items():
+            text = text.replace(entity, character)
+    return text
+
+
+def parse_report(text: str) -> Report:
+    """Reads `nvidia-smi -q -x`. Some drivers print XML that is not well formed: what stands before and around the break counts.
+
+    A GPU is {id, values: text by path below it, processes}. The supported clocks, which are long, are not read.
+    """
+    root: dict[str, str] = {}
+    devices: list[dict[str, t.Any]] = []
+    path: list[str] = []
+    broken = None
+    device: dict[str, t.Any] | None = None
+    for found in _TAG.finditer(_LONG_LIST.sub("", strip_escapes(text))):
+        closing, name, attributes, content = found.groups()
+        if attributes.endswith("/"):
+            continue
+        if closing:
+            if name not in path:
+                broken = broken or f"</{name}> closes nothing"
+                continue
+            if path[-1] != name:
+                broken = broken or f"</{name}> closes <{path[-1]}>"
+            while path.pop() != name:
+                pass
+            if name == "gpu" and "gpu" not in path:
+                device = None
+            continue
+        path.append(name)
+        if name == "gpu":
+            identity = _ID.search(attributes)
+            device = {"id": _plain(identity.group(1)) if identity else None, "values": {}, "processes": []}
+            devices.append(device)
+        elif name == "process_info" and device is not None:
+            device["processes"].append({})
+        content = _plain(content)
+        if not content:
+            continue
+        if device is None:
+            root.setdefault(name, content)
+        elif "process_info" in path and device["processes"]:
+            device["processes"][-1].setdefault(name, content)
+        else:
+            device["values"].setdefault("/".join(path[path.index("gpu") + 1:]) if "gpu" in path else name, content)
+    if "nvidia_smi_log" in path:
+        broken = broken or "it ends before </nvidia_smi_log>"
+    cuda = next((value for name, value in root.items() if _CUDA.match(name)), None)
+    return Report(cell_value(root.get("driver_version", "")), cell_value(cuda or ""), devices, broken)
+
+
+def _first(values: dict[str, str], *paths: str) -> str | None:
+    return next((value for path in paths if (value := cell_value(values.get(path, "")))), None)
+
+
+def _bytes(cell: str) -> int | None:
+    """A number of MiB in bytes."""
+    value = cell_value(cell)
+    return int(float(value) * 1024 * 1024) if value is not None and len(value) < 20 and _NUMBER.match(value) else None
+
+
+def describe_processes(rows: list[dict[str, str]]) -> list[dict[str, t.Any]]:
+    """Processes that use a GPU: {pid, name, used_memory_bytes}, the name without its folder and arguments."""
+    found = []
+    for row in rows:
+        pid = row.get("pid", "")
+        words = (cell_value(row.get("process_name", "")) or "").split()
+        found.append(
+            {
+                "pid": int(pid) if pid.isdecimal() and len(pid) < 10 else None,
+                "name": (words[0].rstrip("/").rpartition("/")[2] or None) if words else None,
+                "used_memory_bytes": _bytes(row.get("used_memory", "")),
+            }
+        )
+    return found
+
+
+def rows_of(report: Report) -> list[dict[str, str]]:
+    """What a query would have answered, as far as the report tells: for a query that gave no rows."""
+    rows = []
+    for number, device in enumerate(report.devices):
+        row = {field: device["values"][path] for field, path in _FIELD_ELEMENTS.items() if path in device["values"]}
+        rows.append({**row, "index": str(number), "pci.bus_id": device["id"] or "", "driver_version": report.driver or ""})
+    return rows
+
+
+def count_gpus(root: str) -> int | None:
+    """Number of NVIDIA GPUs on the PCI bus, whatever the driver says of them; None without such a bus."""
+    base = f"{root.rstrip('/')}/sys/bus/pci/devices"
+    if not is_directory(base):
+        return None
+    return sum(
+        1 for name in list_names(base)
+        if read_text(base, name, "vendor") == NVIDIA and (read_text(base, name, "class") or "").startswith(DISPLAY)
+    )
+
+
 def unknown_field(text: str) -> str | None:
     """The field that this nvidia-smi does not know, from its error line."""
     found = _UNKNOWN_FIELD.search(text)
@@ -144,18 +283,14 @@ def read_kernel_module(root: str) -> dict[str, t.Any]:
 def _memory(cell: str, memory_total_bytes: int | None) -> dict[str, t.Any]:
     value = cell_value(cell)
     if value is not None:
-        try:
-            return {
-                "memory_total_bytes": int(float(value) * 1024 * 1024),
-                "memory_rule": "dedicated",
-                "memory_reason": None,
-            }
-        except ValueError:
-            return {
-                "memory_total_bytes": None,
-                "memory_rule": None,
-                "memory_reason": f"nvidia-smi prints '{value}' for memory.total, which is no number.",
-            }
+        size = _bytes(cell)
+        if size is not None:
+            return {"memory_total_bytes": size, "memory_rule": "dedicated", "memory_reason": None}
+        return {
+            "memory_total_bytes": None,
+            "memory_rule": None,
+            "memory_reason": f"nvidia-smi prints '{value}' for memory.total, which is no number.",
+        }
     fault = cell_fault(cell)
     if fault:
         return {
@@ -176,11 +311,15 @@ def _device(
     kernel_module: dict[str, t.Any],
     memory_total_bytes: int | None,
     mig: dict[int, list[dict[str, t.Any]]],
+    reported: dict[str, t.Any],
 ) -> dict[str, t.Any]:
+    values = reported.get("values", {})
+
     def get(field: str) -> str | None:
         return cell_value(row.get(field, ""))
 
-    index = int(get("index") or 0) if (get("index") or "0").isdigit() else 0
+    digits = get("index") or ""
+    index = int(digits) if digits.isdecimal() and len(digits) < 10 else 0
     bus_id = normal_bus_id(row.get("pci.bus_id", ""))
     device: dict[str, t.Any] = {
         "index": index,
@@ -189,14 +328,22 @@ def _device(
         "bus_id": bus_id,
         "compute_capability": get("compute_cap"),
         "vbios": get("vbios_version"),
-        "gsp_firmware": kernel_module["gsp_firmware"].get(bus_id),
+        "gsp_firmware": kernel_module["gsp_firmware"].get(bus_id) or _first(values, "gsp_firmware_version"),
+        "inforom": {name: _first(values, f"inforom_version/{element}") for name, element in _INFOROM.items()},
         "recovery_action": get("gpu_recovery_action"),
         "addressing_mode": get("addressing_mode"),
         "mig": {"mode": get("mig.mode.current"), "devices": mig.get(index, [])},
+        "power_watts": _watts(values),
+        "processes": describe_processes(reported.get("processes", [])),
         "warnings": [f"{field}: {cell_fault(cell)}" for field, cell in row.items() if cell_fault(cell)],
     }
     device.update(_memory(row.get("memory.total", ""), memory_total_bytes))
     return device
+
+
+def _watts(values: dict[str, str]) -> float | None:
+    value = _first(values, *(f"{group}/{element}" for group in _POWER for element in _DRAW))
+    return float(value) if value is not None and len(value) < 20 and _NUMBER.match(value) else None
 
 
 def _device_verdict(device: dict[str, t.Any]) -> tuple[str, str | None]:
@@ -245,6 +392,8 @@ def absent(reason: str, kernel_module: dict[str, t.Any]) -> dict[str, t.Any]:
         "state": "absent",
         "reason": reason,
         "library_version": None,
+        "module_version": kernel_module["version"],
+        "cuda_version": None,
         "devices": [],
         "warnings": [],
     }
@@ -258,24 +407,32 @@ def summarize(
     kernel_module: dict[str, t.Any],
     memory_total_bytes: int | None,
     mig: dict[int, list[dict[str, t.Any]]] | None = None,
+    report: Report | None = None,
 ) -> dict[str, t.Any]:
-    """The GPU facts from one --query-gpu answer. Exit code 14 with rows is a degraded GPU, not a missing one."""
+    """The GPU facts from one --query-gpu answer and the report, which stands in for a query without rows.
+
+    Exit code 14 with rows is a degraded GPU, not a missing one.
+    """
     query = parse_query(stdout, fields)
     messages = query.messages + [line.strip() for line in strip_escapes(stderr).splitlines() if line.strip()]
-    devices = [_device(row, kernel_module, memory_total_bytes, mig or {}) for row in query.rows]
+    report = report or Report(None, None, [], None)
+    reported = {normal_bus_id(device["id"] or ""): device for device in report.devices}
+    rows = query.rows or rows_of(report)
+    devices = [
+        _device(row, kernel_module, memory_total_bytes, mig or {}, reported.get(normal_bus_id(row.get("pci.bus_id", "")), {})) for row in rows
+    ]
     by_bus = {device["bus_id"]: device for device in devices if device["bus_id"]}
     for message in messages:
         device = by_bus.get(normal_bus_id(message))
         if device:
             device["warnings"].append(message)
     library = _LIBRARY.search("\n".join(messages))
-    driver = next((value for row in query.rows if (value := cell_value(row.get("driver_version", "")))), None)
+    driver = next((value for row in rows if (value := cell_value(row.get("driver_version", "")))), None)
+    for device in devices:
+        device["health"], device["health_reason"] = _device_verdict(device)
     if devices:
-        verdicts = [_device_verdict(device) for device in devices]
-        worst = [verdict for verdict in verdicts if verdict[0] == "needs_reset"] or [
-            verdict for verdict in verdicts if verdict[0] == "degraded"
-        ]
-        state, reason = worst[0] if worst else ("ok", None)
+        worst = [device for state in ("needs_reset", "degraded") for device in devices if device["health"] == state]
+        state, reason = (worst[0]["health"], worst[0]["health_reason"]) if worst else ("ok", None)
         if state == "ok" and (rc != 0 or messages):
             state, reason = "degraded", f"nvidia-smi ended with {rc} and said: {messages[0] if messages else 'nothing more'}"
     else:
@@ -287,6 +444,53 @@ def summarize(
         "state": state,
         "reason": reason,
         "library_version": library.group(1) if library else driver,
+        "module_version": kernel_module["version"],
+        "cuda_version": report.cuda,
         "devices": devices,
         "warnings": messages,
     }
+
+
+def read_gpu(root: str, answers: t.Mapping[str, t.Any], ask: t.Callable[[tuple[str, ...]], t.Any], note: Note) -> dict[str, t.Any]:
+    """Facts of the subset gpu.
+
+    Args:
+        root: root directory of the node.
+        answers: answers to PROBES.
+        ask: asks a tool again, where an answer brings that up.
+        note: told what was not understood.
+    """
+    kernel_module = read_kernel_module(root)
+    count = count_gpus(root)
+    answer, report_answer = answers["gpu_query"], answers["gpu_report"]
+    if answer.status == MISSING:
+        gpu = absent("nvidia-smi is not installed; install the NVIDIA driver.", kernel_module)
+        return {**gpu, "count": count}
+    fields = list(QUERY_FIELDS)
+    while True:
+        unknown = unknown_field(answer.output + answer.error)
+        if unknown not in fields or len(fields) == 1:
+            break
+        fields.remove(unknown)
+        answer = ask(("nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv"))
+    report = parse_report(report_answer.output)
+    if report_answer.status == 0 and (report.broken or not report.devices) and "No devices were found" not in report_answer.output:
+        note("nvidia-smi -q -x", "not_understood", report.broken or report_answer.output)
+    mig: dict[int, list[dict[str, t.Any]]] = {}
+    if any(row.get("mig.mode.current") == "Enabled" for row in parse_query(answer.output, fields).rows or rows_of(report)):
+        listed = ask(LIST)
+        mig = parse_mig_list(listed.output)
+        if listed.status == 0 and not mig:
+            note("nvidia-smi -L", "not_understood", listed.output)
+    total = _memory_total(root)
+    gpu = summarize(answer.status, answer.output, answer.error, fields, kernel_module, total, mig, report)
+    if answer.status == 0 and not parse_query(answer.output, fields).rows:
+        note("nvidia-smi --query-gpu", "not_understood", answer.output)
+    if gpu["cuda_version"] is None and report.devices:
+        note("nvidia-smi -q -x", "not_understood", "It tells no version of CUDA.")
+    return {**gpu, "count": count}
+
+
+def _memory_total(root: str) -> int | None:
+    found = re.search(r"^MemTotal:\s+([0-9]{1,15}) kB$", read_text(root, "proc/meminfo") or "", re.MULTILINE)
+    return int(found.group(1)) * 1024 if found else None

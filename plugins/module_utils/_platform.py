@@ -193,7 +193,7 @@ def read_links(root: str) -> list[dict[str, t.Any]]:
             "addresses": [],
         }
         for name in list_names(base)
-        if os.path.isdir(os.path.join(base, name))
+        if is_directory(base, name)
     ]
 
 

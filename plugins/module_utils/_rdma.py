@@ -6,16 +6,38 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import typing as t
 
 from ansible_collections.gb10.fleet.plugins.module_utils._files import (
+    follow_links,
+    is_directory,
+    is_file,
     link_target_name,
     list_names,
     read_number,
     read_text,
 )
+
+# The same probe as that of the platform, so that it runs once.
+PROBES: dict[str, tuple[str, ...]] = {}
+ADDRESSES = ("ip", "-j", "address")
+VERBS = ("ibv_devinfo",)
+BASE = "sys/class/infiniband"
+MELLANOX, NETWORK = "0x15b3", "0x02"
+# What takes the card off the PCI bus without a cable, and the marker that it may.
+HOTPLUG = "opt/nvidia/dgx-spark-mlnx-hotplug/mtk-hotplug-handler.sh"
+HOTPLUG_RULE = "usr/lib/udev/rules.d/90-mtk-hotplug.rules"
+HOTPLUG_MARKER = "etc/nvidia/cx7-hotplug-enabled"
+LATE, NOT_RUN, MISSING = 124, 126, 127
+# Of a port's fifty and more counters those that count errors, discards and timeouts.
+_FAULT_COUNTER = re.compile(
+    r"err(?:or|ors|s)?(?:_|$)|discard|dropped|timeout|retr(?:y|ans)|downed|recovery|overrun|out_of_|icrc|duplicate|integrity|nak", re.IGNORECASE
+)
+
+Note = t.Callable[[str, str, str], None]
 
 # GRH 40, UDP 8, BTH 12, XRC 4, ATOMICETH 28 and ICRC 4 bytes: what iboe_get_mtu of the kernel takes off.
 _ROCE_HEADER_BYTES = 96
@@ -33,9 +55,9 @@ _PHYSICAL_STATES = {
     "phytest": "Phy Test",
 }
 _PCI_ADDRESS = re.compile(r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
-_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:Gb/sec\s*(?:\((\d+)X(?:\s+(\w+))?\))?)?")
+_RATE = re.compile(r"([0-9]{1,7}(?:\.[0-9]{1,6})?)\s*(?:Gb/sec\s*(?:\(([0-9]{1,4})X(?:\s+(\w+))?\))?)?")
 _NUMBERED = re.compile(r"^(.*?)\s*\((-?\d+)\)$")
-_GID = re.compile(r"^GID\[\s*(\d+)\]$")
+_GID = re.compile(r"^GID\[\s*([0-9]{1,9})\]$")
 
 
 class Rate(t.NamedTuple):
@@ -44,6 +66,10 @@ class Rate(t.NamedTuple):
     gbps: float
     lanes: int | None
     signalling: str | None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
 
 
 def expected_active_mtu(netdev_mtu: int | None) -> int | None:
@@ -97,7 +123,7 @@ def _gid_type(text: str | None, link_layer: str | None) -> str | None:
 
 def _read_gids(port: str, link_layer: str | None) -> list[dict[str, t.Any]]:
     gids = []
-    for name in sorted((name for name in list_names(port, "gids") if name.isdigit()), key=int):
+    for name in sorted((name for name in list_names(port, "gids") if _is_number(name)), key=int):
         gid = read_text(port, "gids", name)
         # Most of the table is empty, and a gap may come before the last entry.
         if not gid or _is_zero(gid):
@@ -114,11 +140,11 @@ def _read_gids(port: str, link_layer: str | None) -> list[dict[str, t.Any]]:
     return gids
 
 
-def _pci_address(device: str) -> str | None:
+def _pci_address(root: str, device: str) -> str | None:
     for line in (read_text(device, "device", "uevent") or "").splitlines():
         if line.startswith("PCI_SLOT_NAME="):
             return line.partition("=")[2].strip()
-    name = os.path.basename(os.path.realpath(os.path.join(device, "device")))
+    name = follow_links(root, os.path.relpath(os.path.join(device, "device"), root)).rpartition("/")[2]
     return name if _PCI_ADDRESS.match(name) else None
 
 
@@ -142,15 +168,11 @@ def _transport(device: str, link_layer: str | None) -> str | None:
     return "RoCE" if transport == "InfiniBand" and link_layer == "Ethernet" else transport
 
 
-def _link_rate(port: str, state: str | None, physical_state: str | None, link_layer: str | None, speed: int | None) -> float | None:
-    if physical_state != "LinkUp" and state != "ACTIVE":
-        return None
-    rate = parse_rate(read_text(port, "rate"))
+def _link_rate(rate: Rate | None, link_layer: str | None, speed: int | None) -> float | None:
     # For an Ethernet speed that a driver does not tell, the kernel prints single data rate (2.5): the netdev knows better.
-    if link_layer == "Ethernet" and (rate is None or rate.gbps <= 10):
-        if speed and speed > 0:
-            return speed / 1000
-    return rate.gbps if rate else None
+    if rate is not None and rate.gbps > 10 or link_layer != "Ethernet" or not _positive(speed):
+        return rate.gbps if rate else None
+    return speed / 1000 if rate and speed else None
 
 
 def port_reason(state: str | None, physical_state: str | None, link_layer: str | None, netdev: str | None) -> str | None:
@@ -171,17 +193,36 @@ def port_reason(state: str | None, physical_state: str | None, link_layer: str |
     return "The port is down: no cable is in, or its network interface is down."
 
 
+def read_counters(port: str) -> dict[str, int]:
+    """A port's counters of errors, discards and timeouts, by name; those that the driver does not keep are missing."""
+    counters = {}
+    for folder in ("counters", "hw_counters"):
+        for name in list_names(port, folder):
+            value = read_number(port, folder, name) if _FAULT_COUNTER.search(name) else None
+            if value is not None:
+                counters[name] = value
+    return counters
+
+
+def _positive(number: int | None) -> int | None:
+    return number if number is not None and number > 0 else None
+
+
+def _carrier(number: int | None) -> bool | None:
+    return None if number is None else number == 1
+
+
 def read_devices(root: str) -> list[dict[str, t.Any]]:
     """Every port of every RDMA device in /sys/class/infiniband under `root`, in the order of PCI addresses.
 
     Reads files only. Active and maximum MTU stay None: no file of sysfs has them (see merge_verbs).
     """
-    base = os.path.join(root, "sys/class/infiniband")
+    base = os.path.join(root, BASE)
     devices = []
     for name in list_names(base):
         device = os.path.join(base, name)
-        pci_address = _pci_address(device)
-        ports = [int(port) for port in list_names(device, "ports") if port.isdigit()] or [1]
+        pci_address = _pci_address(root, device)
+        ports = [int(port) for port in list_names(device, "ports") if _is_number(port)] or [1]
         for number in ports:
             port = os.path.join(device, "ports", str(number))
             link_layer = read_text(port, "link_layer") or None
@@ -192,7 +233,9 @@ def read_devices(root: str) -> list[dict[str, t.Any]]:
             physical_state = _physical_state(read_text(port, "phys_state"))
             transport = _transport(device, link_layer)
             netdev_mtu = read_number(net, "mtu") if net else None
-            width = read_number(device, "device", "current_link_width")
+            speed = read_number(net, "speed") if net else None
+            rate = parse_rate(read_text(port, "rate")) if state == "ACTIVE" or physical_state == "LinkUp" else None
+            lanes = rate.lanes if rate else None
             devices.append(
                 {
                     "name": name,
@@ -201,11 +244,15 @@ def read_devices(root: str) -> list[dict[str, t.Any]]:
                     "state": state,
                     "phys_state": physical_state,
                     "reason": port_reason(state, physical_state, link_layer, netdev),
-                    "rate_gbps": _link_rate(
-                        port, state, physical_state, link_layer, read_number(net, "speed") if net else None
-                    ),
+                    "rate_gbps": _link_rate(rate, link_layer, speed),
+                    "active_width": f"{lanes}X" if lanes else None,
+                    "active_speed": f"{rate.gbps / lanes:.1f} Gbps" if rate and lanes else None,
                     "link_layer": link_layer,
                     "transport": transport,
+                    "netdev_state": (read_text(net, "operstate") or None) if net else None,
+                    "carrier": _carrier(read_number(net, "carrier")) if net else None,
+                    "link_speed_mbps": _positive(speed),
+                    "addresses": [],
                     "netdev_mtu": netdev_mtu,
                     "active_mtu": None,
                     "max_mtu": None,
@@ -220,15 +267,21 @@ def read_devices(root: str) -> list[dict[str, t.Any]]:
                     "twin": None,
                     "pci_address": pci_address,
                     "is_virtual_function": link_target_name(device, "device", "physfn") is not None,
-                    "pcie": {"speed": _pcie_speed(device), "width": width if width else None},
+                    "pcie": {
+                        "speed": _pcie_speed(device, "current_link_speed"),
+                        "width": _positive(read_number(device, "device", "current_link_width")),
+                        "max_speed": _pcie_speed(device, "max_link_speed"),
+                        "max_width": _positive(read_number(device, "device", "max_link_width")),
+                    },
+                    "counters": read_counters(port),
                 }
             )
     devices.sort(key=lambda entry: (entry["pci_address"] or "~", entry["name"], entry["port"]))
     return devices
 
 
-def _pcie_speed(device: str) -> str | None:
-    found = re.match(r"[\d.]+ GT/s", read_text(device, "device", "current_link_speed") or "")
+def _pcie_speed(device: str, name: str) -> str | None:
+    found = re.match(r"[\d.]+ GT/s", read_text(device, "device", name) or "")
     return found.group(0) if found else None
 
 
@@ -279,7 +332,7 @@ def _unnumbered(value: str) -> str:
 
 
 def _leading_number(value: str | None) -> int | None:
-    found = re.match(r"\d+", value or "")
+    found = re.match(r"[0-9]{1,9}(?![0-9])", value or "")
     return int(found.group(0)) if found else None
 
 
@@ -298,7 +351,7 @@ def parse_ibv_devinfo(text: str) -> list[dict[str, t.Any]]:
         if key == "hca_id":
             raw = {}
             devices.append({"name": value, "raw": raw, "ports": []})
-        elif key == "port" and devices and value.isdigit():
+        elif key == "port" and devices and _is_number(value):
             raw = {}
             devices[-1]["ports"].append({"port": int(value), "raw": raw, "gids": []})
         elif devices and devices[-1]["ports"] and _GID.match(key):
@@ -354,7 +407,7 @@ def parse_ibstat(text: str) -> list[dict[str, t.Any]]:
     for line in text.splitlines():
         stripped = line.strip()
         started = re.match(r"^CA '(.+)'$", stripped)
-        port = re.match(r"^Port (\d+):$", stripped)
+        port = re.match(r"^Port ([0-9]{1,9}):$", stripped)
         key, colon, value = stripped.partition(":")
         value = value.strip()
         if started:
@@ -408,13 +461,101 @@ def parse_rdma_link(text: str) -> list[dict[str, t.Any]]:
         links.append(
             {
                 "name": name,
-                "port": int(port) if port.isdigit() else None,
+                "port": int(port) if _is_number(port) else None,
                 "state": _port_state(pairs.get("state")),
                 "phys_state": _physical_state(pairs.get("physical_state")),
                 "netdev": pairs.get("netdev"),
             }
         )
     return links
+
+
+def count_functions(root: str) -> tuple[int | None, int]:
+    """Network functions of NVIDIA's cards on the PCI bus, None without such a bus, and how many of them are virtual."""
+    base = os.path.join(root, "sys/bus/pci/devices")
+    if not is_directory(base):
+        return None, 0
+    physical = virtual = 0
+    for name in list_names(base):
+        if read_text(base, name, "vendor") == MELLANOX and (read_text(base, name, "class") or "").startswith(NETWORK):
+            if link_target_name(base, name, "physfn"):
+                virtual += 1
+            else:
+                physical += 1
+    return physical, virtual
+
+
+def merge_addresses(devices: list[dict[str, t.Any]], text: str) -> None:
+    """Fills the addresses of the devices' network interfaces from `ip -j address`. Raises ValueError for any other text."""
+    try:
+        links = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+    if not isinstance(links, list):
+        raise ValueError("not a list of interfaces")
+    found: dict[t.Any, list[str]] = {}
+    for link in links:
+        entries = link.get("addr_info") if isinstance(link, dict) and isinstance(link.get("ifname"), str) else None
+        for entry in entries if isinstance(entries, list) else []:
+            if isinstance(entry, dict) and "local" in entry and "prefixlen" in entry:
+                found.setdefault(link["ifname"], []).append(f"{entry['local']}/{entry['prefixlen']}")
+    for device in devices:
+        device["addresses"] = found.get(device["netdev"], [])
+
+
+def more_probes(root: str) -> dict[str, tuple[str, ...]]:
+    """Tools that have something to say where there is an RDMA device."""
+    return {"addresses": ADDRESSES, "verbs": VERBS} if list_names(root, BASE) else {}
+
+
+def read_rdma(root: str, answers: t.Mapping[str, t.Any], note: Note) -> dict[str, t.Any]:
+    """Facts of the subset rdma.
+
+    Args:
+        root: root directory of the node.
+        answers: answers to more_probes().
+        note: told what was not understood.
+    """
+    devices = read_devices(root)
+    for device in devices:
+        if device["state"] is None and device["transport"] in ("RoCE", "InfiniBand"):
+            state = read_text(root, BASE, device["name"], "ports", str(device["port"]), "state")
+            if state:
+                note(f"/{BASE}/{device['name']}/ports/{device['port']}/state", "not_understood", state)
+    addresses, verbs = answers.get("addresses"), answers.get("verbs")
+    if devices and addresses is not None and addresses.status == 0:
+        try:
+            merge_addresses(devices, addresses.output)
+        except ValueError:
+            note("ip -j address", "not_understood", addresses.output)
+    if devices and verbs is not None and verbs.status not in (LATE, NOT_RUN, MISSING):
+        _read_verbs(devices, verbs, note)
+    functions, virtual = count_functions(root)
+    return {
+        **summarize(devices),
+        "nic_functions": functions,
+        "virtual_functions": virtual,
+        "hotplug": {
+            "installed": is_file(root, HOTPLUG) or is_file(root, HOTPLUG_RULE),
+            "enabled": is_file(root, HOTPLUG_MARKER),
+        },
+    }
+
+
+def _read_verbs(devices: list[dict[str, t.Any]], answer: t.Any, note: Note) -> None:
+    verbs = parse_ibv_devinfo(answer.output)
+    merge_verbs(devices, verbs)
+    if answer.status != 0:
+        said = " ".join((answer.error or answer.output).split()) or f"It ended with {answer.status}."
+        note("ibv_devinfo", "denied" if "permission denied" in said.lower() else "failed", said)
+    elif not verbs:
+        note("ibv_devinfo", "not_understood", answer.output)
+    else:
+        missing = [
+            f"{device['name']} port {device['port']}" for device in devices if device["active_mtu"] is None and device["transport"] in ("RoCE", "InfiniBand")
+        ]
+        if missing:
+            note("ibv_devinfo", "not_understood", f"It tells no active_mtu of {', '.join(missing)}.")
 
 
 def summarize(devices: list[dict[str, t.Any]]) -> dict[str, t.Any]:

@@ -30,15 +30,36 @@ options:
     description:
       - Which facts to gather. V(all) is every subset, V(min) is V(platform) alone.
       - A name adds a subset to V(min), a name with a leading V(!) takes one away, V(!all) leaves V(min).
-      - The subsets are V(gpu), V(rdma), V(platform) and V(toolchain). C(proven) is always returned.
+      - The subsets are V(gpu), V(rdma), V(platform), V(kernel), V(memory), V(toolchain) and V(services).
+        C(proven) and C(unread) are always returned.
     type: list
     elements: str
     default: [all]
+  redact:
+    description:
+      - Whether what tells one machine from all others is left out. These are serial numbers, MAC addresses, UUIDs, GUIDs of
+        devices, and GIDs and IPv6 addresses that are made from them. The keys stay and are V(null), text within a line becomes C(REDACTED).
+      - IPv4 addresses, the id of the boot, and GUIDs that name a kind of firmware always stay. The machine id is never returned.
+    type: bool
+    default: true
+  time_limit:
+    description:
+      - Seconds that each tool may take. All run side by side, so that this is the longest that tools can hold up the module.
+      - A tool that takes longer is stopped and named in C(unread); everything else is returned as ever.
+    type: int
+    default: 10
+  resolve:
+    description:
+      - Names that the node is to resolve, as C(platform.names). Its own name is always resolved.
+    type: list
+    elements: str
+    default: []
 notes:
-  - Commands that it runs, each at most once and for at most 20 seconds, are
-    C(nvidia-smi --query-gpu=... --format=csv), C(ibv_devinfo) and C(ip -j address).
-    Only a GPU with MIG switched on adds C(nvidia-smi -L), and only a CUDA toolkit whose files tell no version adds C(nvcc --version).
-    A driver that does not know a field is asked again without it.
+  - Commands that it runs, all at the same time and each at most once, are C(nvidia-smi --query-gpu=... --format=csv), C(nvidia-smi -q -x),
+    C(ibv_devinfo), C(ip -j address), C(fwupdmgr get-devices --json), C(fwupdmgr get-history --json), C(systemctl show) and
+    C(getent ahostsv4 NAME).
+    Only a GPU with MIG switched on adds C(nvidia-smi -L), only a CUDA toolkit whose files tell no version adds C(nvcc --version),
+    and only a node with an RDMA device is asked by C(ibv_devinfo). A driver that does not know a field is asked again without it.
   - RDMA facts are files of C(/sys/class/infiniband) and C(/sys/class/net). Tools that reach into a card's configuration space,
     such as C(mstflint), are never called.
   - RV(ansible_facts.spark.rdma.devices[].active_mtu) is in no file of sysfs and in no answer of C(rdma), only a verbs query tells it.
@@ -338,131 +359,31 @@ ansible_facts:
           sample: {}
 """
 
-import os
-import sys
-import typing as t
-
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gb10.fleet.plugins.module_utils import _nvidia_smi, _platform, _rdma, _toolchain
-from ansible_collections.gb10.fleet.plugins.module_utils._files import read_text
-from ansible_collections.gb10.fleet.plugins.module_utils._run import run
+from ansible_collections.gb10.fleet.plugins.module_utils._gather import MINIMUM, SUBSETS, Gatherer
 from ansible_collections.gb10.fleet.plugins.module_utils._subset import resolve_subset
 
 ROOT = "/"
-SUBSETS = ("gpu", "rdma", "platform", "toolchain")
-MINIMUM = ("platform",)
-PROVEN = "etc/ansible/facts.d/gb10.fact"
-REPORT = "Please report it with the output of that command at https://github.com/gb10-fleet/gb10.fleet/issues."
-
-
-class Gatherer:
-    """Asks the node's tools and files, and turns what they say into facts."""
-
-    def __init__(self, module: AnsibleModule, root: str) -> None:
-        self.module = module
-        self.root = root
-
-    def run(self, path: str, *arguments: str) -> tuple[int, str, str]:
-        """Runs a tool; bytes that are no text do not matter."""
-        return run(self.module, [path, *arguments], errors="surrogate_or_replace")
-
-    def find(self, tool: str) -> str | None:
-        """Path of a tool, or None; the folders that only root has on its path count too."""
-        return self.module.get_bin_path(tool, opt_dirs=["/usr/sbin", "/sbin"])
-
-    def gather(self, subsets: t.Sequence[str]) -> dict[str, t.Any]:
-        facts: dict[str, t.Any] = {name: getattr(self, name)() for name in subsets}
-        if "platform" in facts and "gpu" in facts:
-            _platform.confirm_spark(facts["platform"], facts["gpu"])
-        facts["proven"] = self.proven()
-        return facts
-
-    def gpu(self) -> dict[str, t.Any]:
-        kernel_module = _nvidia_smi.read_kernel_module(self.root)
-        tool = self.find("nvidia-smi")
-        if not tool:
-            return _nvidia_smi.absent("nvidia-smi is not installed; install the NVIDIA driver.", kernel_module)
-        fields = list(_nvidia_smi.QUERY_FIELDS)
-        while True:
-            rc, stdout, stderr = self.run(tool, f"--query-gpu={','.join(fields)}", "--format=csv")
-            unknown = _nvidia_smi.unknown_field(stdout + stderr)
-            if unknown not in fields or len(fields) == 1:
-                break
-            fields.remove(unknown)
-        mig: dict[int, list[dict[str, t.Any]]] = {}
-        if any(row.get("mig.mode.current") == "Enabled" for row in _nvidia_smi.parse_query(stdout, fields).rows):
-            mig = _nvidia_smi.parse_mig_list(self.run(tool, "-L")[1])
-        total = _platform.read_memory(self.root)["memory_total_bytes"]
-        gpu = _nvidia_smi.summarize(rc, stdout, stderr, fields, kernel_module, total, mig)
-        if not gpu["devices"] and rc == 0:
-            self.module.warn(f"Cannot read the answer of nvidia-smi --query-gpu --format=csv. {REPORT}")
-        return gpu
-
-    def rdma(self) -> dict[str, t.Any]:
-        devices = _rdma.read_devices(self.root)
-        tool = self.find("ibv_devinfo") if devices else None
-        if tool:
-            rc, stdout, stderr = self.run(tool)
-            verbs = _rdma.parse_ibv_devinfo(stdout)
-            _rdma.merge_verbs(devices, verbs)
-            if rc != 0:
-                self.module.warn(
-                    f"ibv_devinfo ended with {rc} and said '{stderr.strip()}', so active_mtu is not known for all devices."
-                )
-            elif not verbs:
-                self.module.warn(f"Cannot read the answer of ibv_devinfo, so active_mtu is unknown. {REPORT}")
-        return _rdma.summarize(devices)
-
-    def platform(self) -> dict[str, t.Any]:
-        platform = _platform.read_platform(self.root, os.uname(), os.cpu_count())
-        platform["interfaces"] = _platform.describe_interfaces(self.root, self.interfaces())
-        return platform
-
-    def interfaces(self) -> list[dict[str, t.Any]]:
-        tool = self.find("ip")
-        if not tool:
-            self.module.warn("The command ip is not installed, so addresses are unknown; install iproute2.")
-            return _platform.read_links(self.root)
-        try:
-            return _platform.parse_addresses(self.run(tool, "-j", "address")[1])
-        except ValueError:
-            self.module.warn(f"Cannot read the answer of ip -j address, so addresses are unknown. {REPORT}")
-            return _platform.read_links(self.root)
-
-    def toolchain(self) -> dict[str, t.Any]:
-        toolkits = _toolchain.read_cuda(self.root, self.module.warn)
-        nvcc = next((toolkit["compiler"] for toolkit in reversed(toolkits) if toolkit["compiler"]), None)
-        if nvcc is None:
-            silent = next((toolkit["path"] for toolkit in reversed(toolkits) if toolkit["has_compiler"]), None)
-            if silent:
-                nvcc = _toolchain.parse_nvcc(self.run(f"{silent}/bin/nvcc", "--version")[1])
-        return {
-            "python": ".".join(str(part) for part in sys.version_info[:3]),
-            "cuda": [{"path": toolkit["path"], "version": toolkit["version"]} for toolkit in toolkits],
-            "nvcc": nvcc,
-            "release": _toolchain.read_release(self.root, self.module.warn),
-            "current": _toolchain.current_path(self.root),
-            "units": _toolchain.read_units(self.root),
-        }
-
-    def proven(self) -> dict[str, t.Any]:
-        try:
-            return _toolchain.read_json_object(read_text(self.root, PROVEN)) or {}
-        except ValueError:
-            self.module.warn(f"Cannot read /{PROVEN} as a JSON object, so nothing counts as proven; remove the file.")
-            return {}
 
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={"gather_subset": {"type": "list", "elements": "str", "default": ["all"]}},
+        argument_spec={
+            "gather_subset": {"type": "list", "elements": "str", "default": ["all"]},
+            "redact": {"type": "bool", "default": True},
+            "time_limit": {"type": "int", "default": 10},
+            "resolve": {"type": "list", "elements": "str", "default": []},
+        },
         supports_check_mode=True,
     )
     try:
         subsets = resolve_subset(module.params["gather_subset"], SUBSETS, MINIMUM)
     except ValueError as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=False, ansible_facts={"spark": Gatherer(module, ROOT).gather(subsets)})
+    if module.params["time_limit"] < 1:
+        module.fail_json(msg=f"time_limit is {module.params['time_limit']}; give the whole seconds that a tool may take, 1 or more.")
+    gatherer = Gatherer(module, ROOT, module.params["time_limit"], module.params["resolve"], module.params["redact"])
+    module.exit_json(changed=False, ansible_facts={"spark": gatherer.gather(subsets)})
 
 
 if __name__ == "__main__":

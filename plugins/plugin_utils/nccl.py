@@ -266,7 +266,7 @@ def _check_gid_index(index: int, facts: t.Mapping, plan: t.Mapping) -> list[Rema
             continue  # not addressed yet: what the index will be is not known
         right = [gid["index"] for gid in gids if gid.get("ipv4") == rail["address"] and gid.get("type") == "RoCE v2"]
         if index not in right:
-            there = next((f"{gid['type']} {gid.get('ipv4') or gid['gid']}" for gid in gids if gid["index"] == index), "empty")
+            there = next((f"{gid['type']} {gid.get('ipv4') or gid.get('gid') or 'of no IPv4 address'}" for gid in gids if gid["index"] == index), "empty")
             wanted = f"the RoCE v2 GID of {rail['address']} has index {', '.join(map(str, right)) or 'none'}"
             remarks.append(Remark("fail", name, f"is {index}, which is {there} on {rail['device']}; {wanted}", "remove it"))
     return remarks
