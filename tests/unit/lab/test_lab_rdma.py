@@ -61,6 +61,12 @@ def test_a_shift_puts_foreign_entries_first_and_taking_it_back_restores():
     assert rdma.gid_table(link(addresses=["192.168.100.10"]), shifted, shift=0).index(RAIL) == 1
 
 
+def test_a_driver_that_misses_an_address_has_no_gid_of_it():
+    table = rdma.gid_table(link(addresses=["192.168.100.10"]), [], of_addresses=False)
+    assert RAIL not in table and table[0] == LINK_LOCAL
+    assert RAIL in rdma.gid_table(link(addresses=["192.168.100.10"]), table)
+
+
 @pytest.mark.parametrize(("up", "carrier"), [(True, False), (False, False), (False, True)])
 def test_a_port_without_carrier_is_down(up, carrier):
     files = rdma.port_files(link(up=up, carrier=carrier), [LINK_LOCAL], 200)

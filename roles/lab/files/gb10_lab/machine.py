@@ -198,7 +198,7 @@ class Machine:
         for function in functions:
             rail = self.state["rails"][function.netdev]
             link = links[function.netdev]
-            table = rdma.gid_table(link, self.tables.get(function.device, []), rail["gid_shift"])
+            table = rdma.gid_table(link, self.tables.get(function.device, []), rail["gid_shift"], rail["gids"])
             self.tables[function.device] = table
             files = rdma.device_files(
                 link, table, node_guid=layout.guid(link.mac), system_guid=image, firmware=self.state["rdma"]["firmware"],

@@ -65,16 +65,17 @@ def address_gid(address: str) -> str:
     return ":".join(packed[at:at + 2].hex() for at in range(0, 16, 2))
 
 
-def gid_table(link: Link, before: list[str | None], shift: int = 0) -> list[str | None]:
+def gid_table(link: Link, before: list[str | None], shift: int = 0, of_addresses: bool = True) -> list[str | None]:
     """The table's GIDs two slots each (v1, v2): an address keeps its slot, one that goes leaves a hole, one that comes takes the first.
 
-    `shift` puts that many foreign addresses before the node's own, as an extra IPv6 address would.
+    `shift` puts that many foreign addresses before the node's own, as an extra IPv6 address would. Without `of_addresses` the
+    driver has missed that the interface has addresses.
     """
     foreign = FOREIGN_GIDS[:shift]
     if [gid for gid in before if gid in FOREIGN_GIDS] != foreign:
         before = []
     wanted = [default_gid(link.mac), *foreign]
-    for address in link.addresses:
+    for address in link.addresses if of_addresses else ():
         gid = address_gid(address)
         if gid not in wanted:
             wanted.append(gid)

@@ -59,7 +59,7 @@ def healthy(lab: str, node: str) -> dict:
         "rdma": {"present": True, "firmware": "28.45.4028", "psid": "NVD0000000087", "virtual_functions": 0, "driver": True},
         "rails": {
             function.netdev: {
-                "cable": True, "link_gbps": 200, "speed_gbps": 97.98, "gid_shift": 0, "middle_mtu": 9216,
+                "cable": True, "link_gbps": 200, "speed_gbps": 97.98, "gid_shift": 0, "gids": True, "middle_mtu": 9216,
                 "pcie": {"speed": "32.0 GT/s PCIe", "width": 4, "max_speed": "32.0 GT/s PCIe", "max_width": 4},
                 "link_layer": "Ethernet",  # InfiniBand: trained, and no subnet manager
                 "counters": {},  # those of the port that are not 0
