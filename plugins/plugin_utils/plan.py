@@ -11,6 +11,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible_collections.gb10.fleet.plugins.plugin_utils import nccl
+from ansible_collections.gb10.fleet.plugins.plugin_utils.catalogue import finding
 from ansible_collections.gb10.fleet.plugins.plugin_utils.profiles import ProfileError, load_profile, profile_paths
 from ansible_collections.gb10.fleet.plugins.plugin_utils.toolchain import (
     DEFAULT as DEFAULT_TOOLCHAIN,
@@ -50,29 +51,6 @@ SHARED = (
     "spark_wheelhouse",
 )
 CABLE_CURE = "Put the cable in at both ends, then boot both nodes with it in."
-
-
-def finding(identifier: str, severity: str, node: str | None, what: str, cure: str, **more: str) -> dict[str, t.Any]:
-    """A finding.
-
-    Args:
-        identifier: id of the kind of finding, always the same for the same kind.
-        severity: ok, info, warn or fail.
-        node: inventory name of the host, or None for the fleet.
-        what: what is the matter, naming the variable; a sentence.
-        cure: what to do; a sentence, empty where nothing is to be done.
-        more: evidence, cause and source.
-    """
-    return {
-        "id": identifier,
-        "severity": severity,
-        "node": node,
-        "what": what,
-        "evidence": more.get("evidence", ""),
-        "cause": more.get("cause", ""),
-        "cure": cure,
-        "source": more.get("source", "inventory and facts"),
-    }
 
 
 class PlanError(Exception):

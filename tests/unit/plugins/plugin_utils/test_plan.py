@@ -508,9 +508,11 @@ def test_nccl_environment_that_is_no_mapping(fleet):
     assert fails(fleet)[0][2] == "spark_nccl_environment is no mapping. Write it as VARIABLE: value."
 
 
-def test_every_finding_has_all_fields(fleet):
+def test_every_finding_has_all_fields_and_what_the_catalogue_says_of_its_kind(fleet):
     fleet.set("spark_mtu", 40)
-    assert set(plan_of(fleet)["findings"][0]) == {"id", "severity", "node", "what", "evidence", "cause", "cure", "source"}
+    found = plan_of(fleet)["findings"][0]
+    assert set(found) == {"id", "severity", "node", "cluster", "what", "evidence", "cause", "cure", "source", "silenced", "cured_by"}
+    assert (found["id"], found["source"], found["silenced"], found["cured_by"]) == ("plan.mtu", "ConnectX-7 and IPv6", None, None)
 
 
 def test_names_of_nodes_that_are_addresses_or_have_a_domain(fleet):
