@@ -14,7 +14,6 @@ import typing as t
 
 WIDE = 1120
 NARROW = 360
-SYMBOLS = ("fail", "warn", "info", "ok")
 
 
 class Drawing:
@@ -62,13 +61,13 @@ Ports = t.Dict[t.Tuple[str, str], t.Tuple[float, float, float]]
 
 
 def _style(link: dict[str, t.Any]) -> str:
-    return f"wire {link['verdict']}{' down' if link['down'] else ''}"
+    return f"wire {link['look']}{' down' if link['down'] else ''}"
 
 
 def _shared(link: dict[str, t.Any]) -> str:
     """The worst verdict that at least two ends of a subnet share: what one node alone has is no fault of the others' lines."""
     verdicts = list(link["rails"].values())
-    return next((name for name in SYMBOLS if verdicts.count(name) > 1), "ok")
+    return next((name for name in ("fail", "warn", "planned", "info", "ok") if verdicts.count(name) > 1), "ok")
 
 
 class _Cards:
@@ -163,7 +162,7 @@ def _plug(drawing: Drawing, x: float, y: float, verdict: str) -> None:
 
 
 def _pill(drawing: Drawing, x: float, y: float, link: dict[str, t.Any], width: float) -> None:
-    drawing.box(x - width / 2, y - 19, width, 38, f"pill {link['verdict']}", 8)
+    drawing.box(x - width / 2, y - 19, width, 38, f"pill {link['look']}", 8)
     marked = link["verdict"] in ("fail", "warn") or link["down"]
     if marked:
         drawing.icon(x - width / 2 + 8, y - 8, link["verdict"] if link["verdict"] != "ok" else "info", 16)
@@ -177,7 +176,8 @@ def wide(cluster: dict[str, t.Any]) -> dict[str, t.Any]:
 
     Args:
         cluster: {nodes: [{name, role, subtitle, remark, verdict, cages: [{label, idle, rails: [{netdev, device, address, planned, link,
-            short, verdict}]}]}], links: [{subnet, text, verdict, down, ends: [(node, netdev)]}], shape}.
+            short, verdict}]}]}], links: [{subnet, text, verdict, look, down, down_ends, ends: [(node, netdev)], rails: {(node, netdev): look}}], shape}.
+            A look is a verdict or "planned".
 
     Returns:
         {width, height, shapes}.
@@ -216,8 +216,8 @@ def _pair(nodes: list[dict], links: list[dict]) -> dict[str, t.Any]:
             continue
         one, other = ends[0], ends[1]
         drawing.line(f"M{one[1]},{one[2]} C{middle},{one[2]} {middle},{other[2]} {other[0]},{other[2]}", _style(link))
-        _plug(drawing, one[1], one[2], link["verdict"])
-        _plug(drawing, other[0], other[2], link["verdict"])
+        _plug(drawing, one[1], one[2], link["look"])
+        _plug(drawing, other[0], other[2], link["look"])
         _pill(drawing, middle, (one[2] + other[2]) / 2, link, 186)
     if not links:
         drawing.text(middle, drawing.height / 2, "not joined", "muted", "middle")
@@ -244,8 +244,8 @@ def _triangle(nodes: list[dict], links: list[dict]) -> dict[str, t.Any]:
         kind = _style(link)
         if ends[0][0] == second["name"]:
             drawing.line(f"M{one[1]},{one[2]} C{WIDE / 2},{one[2]} {WIDE / 2},{other[2]} {other[0]},{other[2]}", kind)
-            _plug(drawing, one[1], one[2], link["verdict"])
-            _plug(drawing, other[0], other[2], link["verdict"])
+            _plug(drawing, one[1], one[2], link["look"])
+            _plug(drawing, other[0], other[2], link["look"])
             _pill(drawing, WIDE / 2, (one[2] + other[2]) / 2, link, 158)
             continue
         left = ends[1][0] == second["name"]
@@ -258,8 +258,8 @@ def _triangle(nodes: list[dict], links: list[dict]) -> dict[str, t.Any]:
             f"Q{_n(x)},{other[2]} {_n(x + turn)},{other[2]} H{_n(other[side])}",
             kind,
         )
-        _plug(drawing, one[side], one[2], link["verdict"])
-        _plug(drawing, other[side], other[2], link["verdict"])
+        _plug(drawing, one[side], one[2], link["look"])
+        _plug(drawing, other[side], other[2], link["look"])
         _pill(drawing, 228 if left else WIDE - 228, one[2], link, 170)
     return drawing.finished()
 
@@ -329,7 +329,7 @@ def lanes(cluster: dict[str, t.Any], width: int = NARROW) -> dict[str, t.Any]:
             drawing.dot(x, place[2], 7.5, link["rails"][end])
             drawing.text(x, place[2] + 3.2, str(number + 1), "number", "middle")
     for number, link in enumerate(links):
-        drawing.dot(12, top + 7, 7.5, link["verdict"])
+        drawing.dot(12, top + 7, 7.5, link["look"])
         drawing.text(12, top + 10.2, str(number + 1), "number", "middle")
         drawing.text(28, top + 11, link["subnet"], "mono")
         drawing.icon(width - 18, top, link["verdict"], 14)

@@ -176,10 +176,15 @@ class _Node:
             "name": self.name,
             "role": role,
             "subtitle": subtitle or ("not looked at" if not self.facts else "no plan"),
-            "remark": "No network port for rails is on the bus: no cable." if self.facts else "This node was not looked at.",
+            "remark": "No network port for rails is on the bus." if self.facts else "This node was not looked at.",
             "verdict": self.verdict,
             "cages": self.cages,
         }
+
+
+def _look(verdict: str, planned: bool) -> str:
+    """How a line looks: by its verdict, and as a plan where nothing is wrong and an address is not set yet."""
+    return "planned" if planned and verdict in ("ok", "info") else verdict
 
 
 def _links(nodes: list[_Node]) -> list[dict[str, t.Any]]:
@@ -208,7 +213,8 @@ def _links(nodes: list[_Node]) -> list[dict[str, t.Any]]:
                 "down": bool(down),
                 "down_ends": down,
                 "ends": [(node.name, rail["netdev"]) for node, rail in ends],
-                "rails": {(node.name, rail["netdev"]): rail["verdict"] for node, rail in ends},
+                "rails": {(node.name, rail["netdev"]): _look(rail["verdict"], rail["planned"]) for node, rail in ends},
+                "look": _look(_worst(rail["verdict"] for rail in rails), any(rail["planned"] for rail in rails)),
             }
         )
     return links
@@ -371,7 +377,7 @@ def _cluster(
         "verdict": report.verdict(own),
         "counts": report.counts(own),
         "nodes": names,
-        "kind": ", ".join(dict.fromkeys((TOPOLOGIES[shape], report.number_of(len(names), "node")))),
+        "kind": TOPOLOGIES[shape] if shape == "single" else f"{TOPOLOGIES[shape]}, {report.number_of(len(names), 'node')}",
         "description": _described(nodes, links),
         "wide": drawing.wide(model),
         "narrow": drawing.lanes(model),
@@ -414,7 +420,7 @@ def page_view(
         "fail": f"{report.number_of(total['fail'], 'finding')} to mend first",
         "warn": f"Usable, with {report.number_of(total['warn'], 'warning')}",
         "info": "All is well, with something to know",
-        "ok": "All is well",
+        "ok": "All is well" if shown else "No node was looked at",
     }[worst]
     return {
         "observed_at": observed_at,

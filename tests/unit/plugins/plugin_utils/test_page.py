@@ -218,7 +218,7 @@ def test_a_cluster_without_a_plan():
 
 def test_no_cluster_at_all():
     text = page.page_text(page.page_view([], {"nodes": {}}, {}, [], samples.OBSERVED_AT))
-    assert "No node was looked at." in text
+    assert "No node was looked at." in text and "All is well" not in text
 
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20))
@@ -241,3 +241,13 @@ def test_no_facts_whatever_break_the_page(facts, plan, words):
     }
     text, walk = walked(sample)
     assert "script" not in walk.tags
+
+
+def test_a_line_without_addresses_is_a_plan_unless_something_is_wrong_with_it():
+    sample = samples.healthy_pair()
+    for facts in sample["facts"].values():
+        for netdev in ("enp1s0f0np0", "enP2p1s0f0np0"):
+            samples.port(facts, netdev)["addresses"] = []
+    sample["findings"] = [samples.finding("rail.slow", "warn", "spark-a", "pair", "Rail enp1s0f0np0 is slow.")]
+    drawn = view_of(sample)["clusters"][0]["wide"]
+    assert len(wires(drawn, "planned")) == 1 and len(wires(drawn, "warn")) == 1
