@@ -210,7 +210,7 @@ class Gatherer:
 
     def _platform(self, note: Note) -> dict[str, t.Any]:
         machine = self.machine
-        return _platform.read_platform_facts(
+        return _platform.read_platform(
             self.root, self.answers, machine.uname(), machine.cpus(), note, names=self.names, space=machine.space, clock=machine.synchronized,
             now=machine.now,
         )

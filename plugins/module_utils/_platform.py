@@ -350,7 +350,7 @@ def read_disks(root: str, space: Space = disk_space) -> list[dict[str, t.Any]]:
     return disks
 
 
-def read_platform_facts(
+def read_platform(
     root: str, answers: t.Mapping[str, t.Any], uname: t.Any, cpus: int | None, note: Note, *, names: t.Sequence[str] = (),
     space: Space = disk_space, clock: t.Callable[[], bool | None] = read_clock, now: t.Callable[[], float] = time.time,
 ) -> dict[str, t.Any]:
@@ -393,26 +393,6 @@ def read_platform_facts(
         "firmware": firmware,
         "bios": _firmware.describe_bios(dmi["bios_version"], firmware["devices"]),
         "interfaces": read_interfaces(root, answers.get("addresses"), note),
-        "renderer": read_renderer(root),
-    }
-
-
-def read_platform(root: str, uname: t.Any, cpus: int | None) -> dict[str, t.Any]:
-    """Platform facts of files alone; the caller adds `interfaces`. `uname` is what os.uname() returns."""
-    dmi = read_dmi(root)
-    dgx = read_dgx_release(root)
-    is_spark = has_gb10_on_pci(root) or dgx["name"] == "DGX Spark"
-    return {
-        **dmi,
-        "is_spark": is_spark,
-        "oem": oem_name(dmi["vendor"]) if is_spark else None,
-        "dgx": dgx,
-        "kernel": uname.release,
-        "architecture": uname.machine,
-        "os": read_os_release(root),
-        "cpus": cpus,
-        **read_memory(root),
-        "boot_id": read_text(root, "proc/sys/kernel/random/boot_id") or None,
         "renderer": read_renderer(root),
     }
 

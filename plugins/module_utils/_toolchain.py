@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import typing as t
 
@@ -253,60 +252,6 @@ def find_strays(root: str, home: str | None) -> list[dict[str, t.Any]]:
             {"what": what, "path": f"/{site}/{what}", "version": versions[what], "where": "site"} for what in ("vllm", "ray", "torch") if what in versions
         ]
     return strays
-
-
-def read_cuda(root: str, warn: t.Callable[[str], None]) -> list[dict[str, t.Any]]:
-    """CUDA toolkits under /usr/local, each once though links lead to it: path, version, and nvcc's version if it has one.
-
-    `compiler` is None and `has_compiler` true where there is an nvcc whose version no file tells.
-    """
-    base = os.path.join(root, "usr/local")
-    toolkits: dict[str, dict[str, t.Any]] = {}
-    for name in list_names(base):
-        path = os.path.join(base, name)
-        if not re.match(r"^cuda(-[\d.]+)?$", name) or not os.path.isdir(path):
-            continue
-        real = os.path.realpath(path)
-        if real in toolkits:
-            continue
-        try:
-            versions = read_json_object(read_text(path, "version.json")) or {}
-        except ValueError:
-            versions = {}
-            warn(f"Cannot read {path}/version.json as JSON, so the version of this CUDA toolkit is unknown.")
-        has_compiler = os.path.exists(os.path.join(path, "bin/nvcc"))
-        toolkits[real] = {
-            "path": "/" + os.path.relpath(real, os.path.realpath(root)),
-            "version": _component(versions, "cuda"),
-            "compiler": _component(versions, "cuda_nvcc") if has_compiler else None,
-            "has_compiler": has_compiler,
-        }
-    return sorted(toolkits.values(), key=lambda toolkit: toolkit["path"])
-
-
-def read_release(root: str, warn: t.Callable[[str], None]) -> dict[str, t.Any] | None:
-    """The release that /opt/gb10/current leads to, or None where there is none."""
-    current = os.path.join(root, CURRENT)
-    key = link_target_name(current)
-    if key is None or not os.path.isdir(current):
-        return None
-    try:
-        recorded = read_json_object(read_text(current, "release.json")) or {}
-    except ValueError:
-        recorded = {}
-        warn(f"Cannot read /{CURRENT}/release.json as JSON; versions come from the installed packages alone.")
-    library = os.path.join(current, "lib")
-    python = next((name for name in list_names(library) if re.match(r"^python3\.\d+$", name)), None)
-    installed = read_distributions(library, f"{python}/site-packages") if python else {}
-    nccl = next((version for name, version in installed.items() if re.match(r"^nvidia_nccl_cu\d+$", name)), None)
-    return {
-        "key": key,
-        "vllm": installed.get("vllm") or recorded.get("vllm"),
-        "torch": installed.get("torch") or recorded.get("torch"),
-        "ray": installed.get("ray") or recorded.get("ray"),
-        "nccl": nccl or recorded.get("nccl"),
-        "python": _release_python(root, CURRENT) or (python[len("python"):] if python else None) or recorded.get("python"),
-    }
 
 
 def read_toolchain(root: str, answers: t.Mapping[str, t.Any], python: str, home: str | None, note: Note) -> dict[str, t.Any]:

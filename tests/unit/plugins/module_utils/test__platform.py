@@ -13,7 +13,16 @@ import types
 import pytest
 from ansible_collections.gb10.fleet.plugins.module_utils import _platform
 
+OF_FILES = (
+    "vendor", "product", "product_family", "board", "bios_version", "bios_date", "is_spark", "oem", "dgx", "kernel", "architecture", "os", "cpus",
+    "memory_total_bytes", "memory_available_bytes", "swap_total_bytes", "boot_id", "renderer",
+)
 UNAME = types.SimpleNamespace(release="6.17.0-1029-nvidia", machine="aarch64")
+
+
+def read(tree, cpus=20):
+    """Platform facts of files alone."""
+    return _platform.read_platform(tree.root, {}, UNAME, cpus, print, space=lambda path: None, clock=lambda: None, now=lambda: 1.0)
 
 
 def write_dmi(tree, **texts):
@@ -56,8 +65,8 @@ def test_platform_of_a_spark(recorded, tree):
         tree, sys_vendor="NVIDIA", product_name="NVIDIA_DGX_Spark", product_family="DGX Spark", board_name="P4242",
         bios_version="5.36_0ACUM023", bios_date="12/01/2025", product_serial="secret",
     )
-    platform = _platform.read_platform(tree.root, UNAME, 20)
-    assert platform == {
+    platform = read(tree)
+    assert {key: platform[key] for key in OF_FILES} == {
         "vendor": "NVIDIA",
         "product": "NVIDIA_DGX_Spark",
         "product_family": "DGX Spark",
@@ -80,8 +89,8 @@ def test_platform_of_a_spark(recorded, tree):
 
 
 def test_platform_of_nothing(tree):
-    platform = _platform.read_platform(tree.root, UNAME, None)
-    known = {key: value for key, value in platform.items() if value not in (None, False)}
+    platform = read(tree, cpus=None)
+    known = {key: platform[key] for key in OF_FILES if platform[key] not in (None, False)}
     assert known == {"dgx": dict.fromkeys(platform["dgx"]), "os": dict.fromkeys(platform["os"]), "kernel": UNAME.release, "architecture": "aarch64"}
 
 
@@ -106,13 +115,13 @@ def test_oems(vendor, oem):
 
 def test_spark_by_pci_and_not_by_dmi(tree):
     write_dmi(tree, sys_vendor="ASUSTeK COMPUTER INC.", product_name="GX10")
-    assert (_platform.read_platform(tree.root, UNAME, 20)["is_spark"], _platform.read_platform(tree.root, UNAME, 20)["oem"]) == (False, None)
+    assert (read(tree)["is_spark"], read(tree)["oem"]) == (False, None)
     tree.write("sys/bus/pci/devices/0000:01:00.0/vendor", "0x15b3\n")
     tree.write("sys/bus/pci/devices/0000:01:00.0/device", "0x1021\n")
-    assert not _platform.read_platform(tree.root, UNAME, 20)["is_spark"]
+    assert not read(tree)["is_spark"]
     tree.write("sys/bus/pci/devices/000f:01:00.0/vendor", "0x10de\n")
     tree.write("sys/bus/pci/devices/000f:01:00.0/device", "0x2e12\n")
-    platform = _platform.read_platform(tree.root, UNAME, 20)
+    platform = read(tree)
     assert (platform["is_spark"], platform["oem"]) == (True, "asus")
 
 
@@ -350,7 +359,7 @@ def test_platform_facts_of_a_node(tree, notes):
         "fwupd_devices": answer(json.dumps(firmware)), "addresses": answer("[]"), "name_spark-a": answer("127.0.1.1 STREAM spark-a\n"),
         "name_spark-b": answer("", 2),
     }
-    facts = _platform.read_platform_facts(
+    facts = _platform.read_platform(
         tree.root, answers, UNAME, 20, notes, names=["spark-b", "spark-c"], space=lambda path: None, clock=lambda: True, now=lambda: 1796079242.5,
     )
     assert facts["bios"] == {"running": "5.36_0ACUM018", "installed": "5.36_0ACUM023", "staged": True}
@@ -362,7 +371,7 @@ def test_platform_facts_of_a_node(tree, notes):
 
 
 def test_platform_facts_of_nothing(tree, notes):
-    facts = _platform.read_platform_facts(tree.root, {}, UNAME, None, notes, space=lambda path: None, clock=lambda: None, now=lambda: 1.0)
+    facts = _platform.read_platform(tree.root, {}, UNAME, None, notes, space=lambda path: None, clock=lambda: None, now=lambda: 1.0)
     assert (facts["hostname"], facts["own_address"], facts["machine_id_digest"], facts["fastos_version"], facts["names"]) == (None, None, None, None, {})
     assert (facts["firmware"]["state"], facts["bios"]) == ("absent", {"running": None, "installed": None, "staged": None})
     assert notes == []

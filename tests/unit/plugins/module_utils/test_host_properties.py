@@ -148,7 +148,7 @@ def test_readers_bear_any_file_and_any_answer(files, text, status):
             "memory": _memory.read_memory(root, given_answers, notes),
             "services": _services.read_services(root, given_answers, None, notes),
             "toolchain": _toolchain.read_toolchain(root, given_answers, "3.12.3", "/home/user", notes),
-            "platform": _platform.read_platform_facts(
+            "platform": _platform.read_platform(
                 root, given_answers, SimpleNamespace(release="x", machine="y"), 1, notes, names=["a"], clock=lambda: None, space=lambda path: None,
             ),
         }
