@@ -218,7 +218,7 @@ def _pair(nodes: list[dict], links: list[dict]) -> dict[str, t.Any]:
         drawing.line(f"M{one[1]},{one[2]} C{middle},{one[2]} {middle},{other[2]} {other[0]},{other[2]}", _style(link))
         _plug(drawing, one[1], one[2], link["look"])
         _plug(drawing, other[0], other[2], link["look"])
-        _pill(drawing, middle, (one[2] + other[2]) / 2, link, 186)
+        _pill(drawing, middle, (one[2] + other[2]) / 2, link, 212)
     if not links:
         drawing.text(middle, drawing.height / 2, "not joined", "muted", "middle")
     return drawing.finished()
