@@ -92,6 +92,10 @@ def load_profile(name: str, path: str) -> dict[str, t.Any]:
             continue
         if not isinstance(value, kind) or isinstance(value, bool):
             raise ProfileError(f"The profile {path} needs {field}, {meaning}; got: {value}.")
+    if not UNIT_NAME.match(content["model"]):
+        raise ProfileError(
+            f"The profile {path} names its model {content['model']}, which is no name of a folder: use letters, digits, points, dashes and underscores."
+        )
     if content["tensor_parallel"] < 1:
         raise ProfileError(f"The profile {path} needs tensor_parallel of 1 or more; got: {content['tensor_parallel']}.")
     empty = {field: kind() for field, (kind, meaning) in OPTIONAL.items() if content.get(field) is None}

@@ -92,3 +92,8 @@ def test_a_field_that_no_profile_has(tmp_path):
 def test_a_name_that_cannot_be_a_units(name, tmp_path):
     with pytest.raises(ProfileError, match="names a systemd unit"):
         load_profile(name, write(tmp_path, "p", GOOD))
+
+
+def test_a_model_that_cannot_be_a_folder(tmp_path):
+    with pytest.raises(ProfileError, match="which is no name of a folder"):
+        load_profile("p", write(tmp_path, "p", GOOD.replace("model: small", "model: org/small")))
