@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
+import math
 import re
 import typing as t
 
@@ -29,6 +30,7 @@ SWAP_USED_BYTES = GIB
 SWAPPINESS = 10
 CLOCK_SECONDS = 1.0
 RAY_PORT = 6379
+PORT = 8000
 # Bridges of containers and virtual machines have the same address on every machine.
 VIRTUAL = ("lo", "docker", "br-", "virbr", "veth", "cni", "flannel", "cali", "podman", "lxc")
 ENGINES = ("vllm", "ray", "torch")
@@ -59,7 +61,7 @@ def _texts(value: t.Any) -> list[str]:
 
 
 def _number(value: t.Any) -> float | None:
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) else None
 
 
 def version_key(text: t.Any) -> tuple[int, ...]:
@@ -123,21 +125,31 @@ class Node:
         """RoCE ports of their own, active ones only unless told otherwise."""
         return [
             device for device in _rows(self.rdma.get("devices"))
-            if nccl.is_roce(device) and (not active or device.get("state") == "ACTIVE")
+            if nccl.is_roce(device) and isinstance(device.get("netdev"), str) and (not active or device.get("state") == "ACTIVE")
         ]
 
     def unit_is_active(self, name: str) -> bool:
         return any(unit.get("name") in (name, f"{name}.service") and unit.get("active") == "active" for unit in _rows(self.services.get("units")))
 
     def addresses_of(self, port: t.Mapping[str, t.Any]) -> list[ipaddress.IPv4Interface]:
-        """IPv4 addresses of a port's interface, link-local ones too."""
-        own = _texts(port.get("addresses"))
-        if not own:
-            own = [
-                address for interface in _rows(self.platform.get("interfaces")) if interface.get("name") == port.get("netdev")
-                for address in _texts(interface.get("addresses"))
-            ]
-        return _interfaces(own)
+        """IPv4 addresses of a port's interface, link-local ones too; none where they are not known."""
+        return self.known_addresses_of(port) or []
+
+    def known_addresses_of(self, port: t.Mapping[str, t.Any]) -> list[ipaddress.IPv4Interface] | None:
+        """The same, and None where they are not known."""
+        for source in (port, *(row for row in _rows(self.platform.get("interfaces")) if row.get("name") == port.get("netdev"))):
+            if isinstance(source.get("addresses"), list):
+                return _interfaces(_texts(source["addresses"]))
+        return None
+
+    def own_addresses(self) -> set[str]:
+        """Every IPv4 address of the node."""
+        return {str(interface.ip) for row in _rows(self.platform.get("interfaces")) for interface in _interfaces(_texts(row.get("addresses")))}
+
+    @property
+    def serves(self) -> bool:
+        """Whether a unit of ours is active."""
+        return any(str(unit.get("name")).startswith("gb10-") and unit.get("active") == "active" for unit in _rows(self.services.get("units")))
 
 
 Rule = t.Callable[[Node], t.Iterator[Found]]
@@ -160,7 +172,7 @@ def cluster_rule(function: ClusterRule) -> ClusterRule:
 
 
 def fleet_rule(function: ClusterRule) -> ClusterRule:
-    """Registers a rule that judges all nodes of the fleet together; it yields (node or None, Found)."""
+    """Registers a rule that judges all nodes of the fleet together; it yields (cluster or None, Found)."""
     FLEET_RULES.append(function)
     return function
 
@@ -234,7 +246,7 @@ def gpu_state(node: Node) -> t.Iterator[Found]:
     driver, library, module = (node.gpu.get(key) for key in ("driver", "library_version", "module_version"))
     evidence = "; ".join(_texts(node.gpu.get("warnings"))[:3])
     if state == "absent" and node.is_spark:
-        yield Found("gpu.absent", f"No GPU answers. {reason}", evidence, cure="")
+        yield Found("gpu.absent", f"No GPU answers. {reason}", evidence or f"state absent, loaded module {module or 'none'}")
     mismatch = state == "driver_mismatch"
     if not mismatch and module and library:
         # NVML tells its own version by two parts only when it fails; compare as many as both have.
@@ -244,9 +256,9 @@ def gpu_state(node: Node) -> t.Iterator[Found]:
         yield Found("driver.mismatch", f"The loaded module is {module or driver or 'of another version'}, the driver's library {library or 'unknown'}.",
                     evidence or f"module {module}, library {library}")
     if state == "needs_reset":
-        yield Found("gpu.needs_reset", reason or "The GPU asks for a reset.", evidence)
+        yield Found("gpu.needs_reset", reason or "The GPU asks for a reset.", evidence or _actions(node))
     if state == "degraded":
-        yield Found("gpu.degraded", reason or "The GPU complains.", evidence)
+        yield Found("gpu.degraded", reason or "The GPU complains.", evidence or _actions(node))
     for device in _rows(node.gpu.get("devices")):
         firmware = device.get("gsp_firmware")
         if firmware and driver and firmware != driver and not mismatch:
@@ -254,10 +266,18 @@ def gpu_state(node: Node) -> t.Iterator[Found]:
                         f"GSP {firmware}, driver {driver}")
 
 
+def _actions(node: Node) -> str:
+    """What each GPU says of itself."""
+    return "; ".join(
+        f"GPU {device.get('index')}: recovery action {device.get('recovery_action')}, {', '.join(_texts(device.get('warnings'))[:3]) or 'no warning'}"
+        for device in _rows(node.gpu.get("devices"))
+    ) or f"state {node.gpu.get('state')}"
+
+
 @node_rule
 def gpu_busy(node: Node) -> t.Iterator[Found]:
     """Memory of the GPU in use by others than our units."""
-    if any(str(unit.get("name", "")).startswith("gb10-") and unit.get("active") == "active" for unit in _rows(node.services.get("units"))):
+    if node.serves:
         return
     processes = [process for device in _rows(node.gpu.get("devices")) for process in _rows(device.get("processes"))]
     used = sum(_number(process.get("used_memory_bytes")) or 0 for process in processes)
@@ -355,9 +375,10 @@ def rail_addresses(node: Node) -> t.Iterator[Found]:
         if port.get("cage"):
             cages.setdefault(str(port["cage"]), []).append(port)
     for cage, ports in sorted(cages.items()):
-        addresses = {port["netdev"]: node.addresses_of(port) for port in ports}
+        told = {port["netdev"]: node.known_addresses_of(port) for port in ports}
+        addresses = {netdev: own for netdev, own in told.items() if own is not None}
         bare = [netdev for netdev, own in addresses.items() if not own]
-        if bare and len(bare) < len(ports):
+        if bare and len(bare) < len(addresses):
             having = next(netdev for netdev, own in addresses.items() if own)
             yield Found("rail.no_address", f"Rail {', '.join(bare)} of cage {cage} has no IPv4 address, and its twin {having} has.",
                         "; ".join(f"{netdev}: {', '.join(map(str, own)) or 'none'}" for netdev, own in addresses.items()))
@@ -367,11 +388,14 @@ def rail_addresses(node: Node) -> t.Iterator[Found]:
                 yield Found("rail.twins_one_subnet", f"The rails {one} and {other} of cage {cage} are both in {clash[0][0].network}.",
                             f"{one} {clash[0][0]}, {other} {clash[0][1]}")
     for port in node.ports():
-        gids = {gid.get("ipv4") for gid in _rows(port.get("gids")) if gid.get("type") == "RoCE v2"}
+        if not isinstance(port.get("gids"), list):
+            continue
+        gids = _unique(gid.get("ipv4") for gid in _rows(port["gids"]) if gid.get("type") == "RoCE v2")
         lacking = [str(address.ip) for address in node.addresses_of(port) if str(address.ip) not in gids]
-        if lacking:
+        # A GID of unknown type may be the one.
+        if lacking and all(gid.get("type") and "ipv4" in gid for gid in _rows(port["gids"])):
             yield Found("rail.no_gid", f"Rail {port['netdev']} has {', '.join(lacking)}, and {port.get('name')} no RoCE v2 GID for it.",
-                        f"RoCE v2 GIDs of IPv4: {', '.join(sorted(gid for gid in gids if gid)) or 'none'}")
+                        f"RoCE v2 GIDs of IPv4: {', '.join(gids) or 'none'}")
 
 
 @node_rule
@@ -511,7 +535,7 @@ def firmware(node: Node) -> t.Iterator[Found]:
             how = "a shutdown" if device.get("needs_shutdown") is True else "a reboot"
             yield Found("firmware.staged", f"{name} has {running} and waits{waiting} until {how}.", f"update state {state or 'unknown'}")
         if _texts(device.get("upgrades")):
-            upgrades.append(f"{name} {running} to {device['upgrades'][0]}")
+            upgrades.append(f"{name} {running} to {_texts(device['upgrades'])[0]}")
     if upgrades:
         yield Found("firmware.available", f"There are updates of {len(upgrades)} devices.", "; ".join(upgrades))
     bios = _mapping(node.platform.get("bios"))
@@ -632,16 +656,17 @@ def services(node: Node) -> t.Iterator[Found]:
 @node_rule
 def taken_ports(node: Node) -> t.Iterator[Found]:
     """Ports that our units are going to listen on."""
-    if not node.plan or any(str(unit.get("name", "")).startswith("gb10-") and unit.get("active") == "active" for unit in _rows(node.services.get("units"))):
+    if not node.plan or node.serves:
         return
     wanted = {}
     if node.plan.get("role") == "head":
-        wanted[int(_number(node.variables.get("spark_port")) or 8000)] = "spark_port"
+        given = str(node.variables.get("spark_port") or PORT)
+        wanted[int(given) if given.isdecimal() else PORT] = "spark_port"
         if node.plan.get("executor") == "ray":
             wanted[RAY_PORT] = "Ray's port"
     for port in _rows(node.services.get("ports")):
         number = port.get("port")
-        if number in wanted:
+        if isinstance(number, int) and number in wanted:
             yield Found("services.port_taken", f"{wanted[number]} {number} is taken on {port.get('address')}.", f"listening: {port.get('address')}:{number}")
 
 
@@ -651,7 +676,7 @@ def own_name(node: Node) -> t.Iterator[Found]:
     answers = node.platform.get("own_address")
     if not isinstance(answers, list):
         return
-    own = {str(interface.ip) for row in _rows(node.platform.get("interfaces")) for interface in _interfaces(_texts(row.get("addresses")))}
+    own = node.own_addresses()
     name = node.platform.get("hostname")
     if not answers:
         yield Found("names.own", f"The own name {name} resolves to nothing.", "no address")
@@ -672,10 +697,14 @@ def clock(node: Node) -> t.Iterator[Found]:
 
 
 def _differ(identifier: str, nodes: t.Sequence[Node], value: t.Callable[[Node], t.Any], label: str) -> t.Iterator[tuple[str | None, Found]]:
-    having = [(node.name, value(node)) for node in nodes]
-    having = [(name, own) for name, own in having if own not in (None, "", [], ())]
-    if len({str(own) for _name, own in having}) > 1:
-        listed = ", ".join(f"{name} {own if isinstance(own, str) else ' '.join(map(str, own))}" for name, own in having)
+    having: list[tuple[str, str]] = []
+    for node in nodes:
+        own = value(node)
+        text = own if isinstance(own, str) else " ".join(own) if isinstance(own, tuple) else ""
+        if text:
+            having.append((node.name, text))
+    if len({text for _name, text in having}) > 1:
+        listed = ", ".join(f"{name} {text}" for name, text in having)
         yield None, Found(identifier, f"{label}: {listed}.", listed)
 
 
@@ -760,10 +789,7 @@ def fabric(nodes: t.Sequence[Node]) -> t.Iterator[tuple[str | None, Found]]:
 @cluster_rule
 def peer_names(nodes: t.Sequence[Node]) -> t.Iterator[tuple[str | None, Found]]:
     """Names of peers, as each node resolves them."""
-    own = {
-        node.name: {str(interface.ip) for row in _rows(node.platform.get("interfaces")) for interface in _interfaces(_texts(row.get("addresses")))}
-        for node in nodes
-    }
+    own = {node.name: node.own_addresses() for node in nodes}
     for node in nodes:
         for peer, answers in _mapping(node.platform.get("names")).items():
             wrong = [answer for answer in _texts(answers) if ":" not in answer and answer not in own.get(peer, set())]
@@ -790,24 +816,29 @@ def clocks(nodes: t.Sequence[Node]) -> t.Iterator[tuple[str | None, Found]]:
 # --- the fleet --------------------------------------------------------------------------------------------------------------------
 
 
+def _shared_cluster(nodes: t.Iterable[Node]) -> str | None:
+    """The cluster of all of these nodes, None when they are of several."""
+    names = {node.cluster for node in nodes}
+    return names.pop() if len(names) == 1 else None
+
+
 @fleet_rule
 def machine_ids(nodes: t.Sequence[Node]) -> t.Iterator[tuple[str | None, Found]]:
     """One machine-id a machine."""
-    having: dict[str, list[str]] = {}
+    having: dict[str, list[Node]] = {}
     for node in nodes:
-        if node.platform.get("machine_id_digest"):
-            having.setdefault(str(node.platform["machine_id_digest"]), []).append(node.name)
-    for digest, names in having.items():
-        if len(names) > 1:
-            for name in names:
-                others = ", ".join(other for other in names if other != name)
-                yield name, Found("cluster.machine_id", f"This node has the machine-id of {others}.", f"digest {digest}")
+        if isinstance(node.platform.get("machine_id_digest"), str):
+            having.setdefault(node.platform["machine_id_digest"], []).append(node)
+    for digest, owners in having.items():
+        if len(owners) > 1:
+            listed = " and ".join(node.name for node in owners)
+            yield _shared_cluster(owners), Found("cluster.machine_id", f"{listed} have one machine-id.", f"digest {digest} on {listed}")
 
 
 @fleet_rule
 def addresses(nodes: t.Sequence[Node]) -> t.Iterator[tuple[str | None, Found]]:
     """One address a node. Rails of different clusters may share subnets, since no cable joins them."""
-    having: dict[str, list[tuple[Node, str]]] = {}
+    having: dict[tuple[str, str | None], list[tuple[Node, str]]] = {}
     for node in nodes:
         rails = {port["netdev"] for port in node.ports(active=False)}
         for interface in _rows(node.platform.get("interfaces")):
@@ -816,13 +847,11 @@ def addresses(nodes: t.Sequence[Node]) -> t.Iterator[tuple[str | None, Found]]:
                 continue
             for address in _interfaces(_texts(interface.get("addresses"))):
                 if not address.ip.is_loopback and not address.ip.is_link_local:
-                    key = f"{address.ip} {node.cluster}" if name in rails else str(address.ip)
-                    having.setdefault(key, []).append((node, name))
-    for key, places in having.items():
+                    having.setdefault((str(address.ip), node.cluster if name in rails else None), []).append((node, name))
+    for (address, _cluster), places in having.items():
         if len({node.name for node, _name in places}) > 1:
             listed = ", ".join(f"{node.name} {name}" for node, name in places)
-            for node, _name in places:
-                yield node.name, Found("names.address_twice", f"{key.split()[0]} is on {listed}.", listed)
+            yield _shared_cluster(node for node, _name in places), Found("names.address_twice", f"{address} is on {listed}.", f"{address}: {listed}")
 
 
 # --- all together -------------------------------------------------------------------------------------------------------------------
@@ -868,11 +897,9 @@ def diagnose(
         for rule in CLUSTER_RULES:
             for where, found in rule(members):
                 findings.append(_made(found, where, name, any(node.deployed for node in members)))
-    by_name = {node.name: node for node in looked_at}
     for rule in FLEET_RULES:
         for where, found in rule(looked_at):
-            owner = by_name.get(where or "")
-            findings.append(_made(found, where, owner.cluster if owner else None, True))
+            findings.append(_made(found, None, where, True))
     findings = silence(findings, settings["spark_silenced_findings"], {node.name for node in nodes})
     for node in looked_at:
         if not any(found["node"] == node.name and found["severity"] in ("fail", "warn") and not found["silenced"] for found in findings):
