@@ -36,10 +36,12 @@ class Drawing:
         self.shapes.append({"shape": "dot", "x": _n(x), "y": _n(y), "radius": radius, "kind": kind})
 
     def text(self, x: float, y: float, text: str, kind: str, anchor: str = "start", room: float | None = None, size: float = 7.0) -> None:
-        """A text; of one that does not fit into `room`, at `size` a character, the end is left out and the whole kept as a tip."""
+        """A text; of one that does not fit into `room`, at `size` a character, a part is left out and the whole kept as a tip."""
         shown = text
         if room is not None and len(text) * size > room:
-            shown = text[: max(int(room / size) - 1, 1)] + "\u2026"
+            kept = max(int(room / size) - 1, 1)
+            end = min(8, kept // 3) if kind.startswith("name") else 0
+            shown = text[: kept - end] + "\u2026" + text[len(text) - end :]
         self.shapes.append(
             {"shape": "text", "x": _n(x), "y": _n(y), "text": shown, "whole": text if shown != text else None, "kind": kind, "anchor": anchor}
         )
@@ -100,10 +102,10 @@ class _Cards:
         icon = 16 if self.compact else 20
         drawing.icon(x + width - icon - 12, y + (9 if self.compact else 13), node["verdict"], icon)
         if self.compact:
-            drawing.text(x + 12, y + 22, node["name"], "name small", room=width - 120, size=7.6)
+            drawing.text(x + 12, y + 22, node["label"], "name small", room=width - 120, size=7.6)
             drawing.text(x + width - 36, y + 22, node["role"], "muted", "end")
         else:
-            drawing.text(x + 14, y + 24, node["name"], "name", room=width - 60, size=9.2)
+            drawing.text(x + 14, y + 24, node["label"], "name", room=width - 60, size=9.2)
             drawing.text(x + 14, y + 42, node["subtitle"], "muted", room=width - 60, size=6.2)
         top = y + self.head
         if not node["cages"]:
@@ -175,7 +177,7 @@ def wide(cluster: dict[str, t.Any]) -> dict[str, t.Any]:
     """The drawing for a wide screen and for paper.
 
     Args:
-        cluster: {nodes: [{name, role, subtitle, remark, verdict, cages: [{label, idle, rails: [{netdev, device, address, planned, link,
+        cluster: {nodes: [{name, label, role, subtitle, remark, verdict, cages: [{label, idle, rails: [{netdev, device, address, planned, link,
             short, verdict}]}]}], links: [{subnet, text, verdict, look, down, down_ends, ends: [(node, netdev)], rails: {(node, netdev): look}}], shape}.
             A look is a verdict or "planned".
 
@@ -310,15 +312,15 @@ def lanes(cluster: dict[str, t.Any], width: int = NARROW) -> dict[str, t.Any]:
     links = [link for link in cluster["links"] if len(link["ends"]) > 1] if len(nodes) > 1 else []
     drawing = Drawing(width)
     narrow = width == NARROW
-    pitch = min(18.0 if narrow else 30.0, (110.0 if narrow else 500.0) / (len(links) or 1))
+    pitch = min(18.0 if narrow else 30.0, (110.0 if narrow else 220.0) / (len(links) or 1))
     room = len(links) * pitch + (14 if links else 0)
-    cards = _Cards(drawing, width - room - 4, len(nodes) > 4, narrow)
+    cards = _Cards(drawing, width - room - 4 if narrow else 480.0, len(nodes) > 4, narrow)
     top = 2.0
     for node in nodes:
         cards.draw(node, 2, top)
         top += cards.height(node) + 12
     for number, link in enumerate(links):
-        x = _n(width - room + 12 + number * pitch)
+        x = _n(cards.width + 16 + number * pitch)
         ends = [(end, cards.ports[end]) for end in link["ends"] if end in cards.ports]
         if not ends:
             continue
@@ -328,12 +330,15 @@ def lanes(cluster: dict[str, t.Any], width: int = NARROW) -> dict[str, t.Any]:
             drawing.line(f"M{_n(place[1])},{place[2]} H{x}", f"wire {link['rails'][end]}{' down' if end in link['down_ends'] else ''}")
             drawing.dot(x, place[2], 7.5, link["rails"][end])
             drawing.text(x, place[2] + 3.2, str(number + 1), "number", "middle")
+    # What the lanes are: below, or where there is room beside them.
+    left, right = (5.0, width - 4.0) if narrow else (cards.width + room + 36, cards.width + room + 396)
+    row = top if narrow else 10.0
     for number, link in enumerate(links):
-        drawing.dot(12, top + 7, 7.5, link["look"])
-        drawing.text(12, top + 10.2, str(number + 1), "number", "middle")
-        drawing.text(28, top + 11, link["subnet"], "mono")
-        drawing.icon(width - 18, top, link["verdict"], 14)
-        drawing.text(width - 24, top + 11, link["text"], "muted", "end", room=width - 170, size=5.6)
-        top += 22
-    drawing.height = top
+        drawing.dot(left + 7, row + 7, 7.5, link["look"])
+        drawing.text(left + 7, row + 10.2, str(number + 1), "number", "middle")
+        drawing.text(left + 23, row + 11, link["subnet"], "mono")
+        drawing.icon(right - 14, row, link["verdict"], 14)
+        drawing.text(right - 20, row + 11, link["text"], "muted", "end", room=right - left - 165, size=5.6)
+        row += 22 if narrow else 26
+    drawing.height = max(top, row)
     return drawing.finished()

@@ -168,12 +168,13 @@ class _Node:
             )
         return cages
 
-    def card(self) -> dict[str, t.Any]:
-        """What the drawing shows of the node."""
+    def card(self, domain: str) -> dict[str, t.Any]:
+        """What the drawing shows of the node; of its name without the domain that all nodes share."""
         role = _text(self.plan.get("role")) or ""
         subtitle = " \u00b7 ".join(part for part in (role, self.machine) if part)
         return {
             "name": self.name,
+            "label": self.name[: len(self.name) - len(domain)],
             "role": role,
             "subtitle": subtitle or ("not looked at" if not self.facts else "no plan"),
             "remark": "No network port for rails is on the bus." if self.facts else "This node was not looked at.",
@@ -362,6 +363,13 @@ def _plan(nodes: list[_Node]) -> dict[str, t.Any] | None:
     return {"values": [(label, _text(value)) for label, value in values if _text(value)], "rows": rows}
 
 
+def _domain(names: list[str]) -> str:
+    """The domain that all of several names have, with its dot; the empty text where there is none, or where a name is an address."""
+    domains = {name[name.find(".") :] if "." in name.lstrip(".") else "" for name in names}
+    domain = domains.pop() if len(domains) == 1 and len(names) > 1 else ""
+    return "" if re.search(r"\.[0-9]+$", domain) or not all(name[: len(name) - len(domain)] for name in names) else domain
+
+
 def _cluster(
     number: int, name: str | None, names: list[str], fleet: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], findings: list[dict]
 ) -> dict[str, t.Any]:
@@ -369,7 +377,7 @@ def _cluster(
     nodes = [_Node(node, _get(plans, node) or {}, facts.get(node) or {}, findings) for node in names]
     links = _links(nodes)
     shape = _shape(nodes, links)
-    model = {"nodes": [node.card() for node in nodes], "links": links, "shape": shape}
+    model = {"nodes": [node.card(_domain(names)) for node in nodes], "links": links, "shape": shape}
     own = [found for found in findings if found["node"] in names or (found["node"] is None and found["cluster"] == name)]
     return {
         "anchor": f"cluster-{number}",

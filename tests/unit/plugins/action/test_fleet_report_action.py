@@ -124,7 +124,7 @@ def test_a_second_run_writes_only_what_differs_in_more_than_its_time(tmp_path):
         third = run(folder=str(tmp_path))
     assert third["written"] == [str(tmp_path / "findings" / "spark-b.json")]
     assert json.loads(Path(third["written"][0]).read_text(encoding="utf-8"))["observed_at"] == "2026-12-01T00:25:00Z"
-    assert not [path for path in tmp_path.rglob(".report-*")]
+    assert not list(tmp_path.rglob(".report-*"))
 
 
 def test_formats(tmp_path):
@@ -158,7 +158,7 @@ def test_a_file_that_cannot_be_replaced_leaves_nothing_behind(tmp_path):
     with mock.patch.object(fleet_report.os, "replace", side_effect=PermissionError(1, "Operation not permitted")):
         result = Run(samples.healthy_pair())(folder=str(tmp_path / "other"))
     assert "Operation not permitted" in result["msg"]
-    assert not [path for path in tmp_path.rglob(".report-*")]
+    assert not list(tmp_path.rglob(".report-*"))
 
 
 def test_a_relative_folder_starts_where_the_run_was_started(tmp_path, monkeypatch):

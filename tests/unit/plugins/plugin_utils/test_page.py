@@ -148,29 +148,47 @@ def test_of_many_nodes_only_the_faulty_line_is_red():
     assert {"spark-01", "spark-16"} <= set(texts(cluster["wide"])) & set(texts(cluster["narrow"]))
 
 
-@pytest.mark.parametrize("name", FLEETS)
+def loop():
+    """A ring of four with both rails of each cable."""
+    nodes = {}
+    for number in range(4):
+        other = (number + 1) % 4
+        nodes[f"n{number}"] = {
+            "enp1s0f0np0": f"10.0.{number}.1/24", "enP2p1s0f0np0": f"10.1.{number}.1/24",
+            "enp1s0f1np1": f"10.0.{other}.2/24", "enP2p1s0f1np1": f"10.1.{other}.2/24",
+        }
+    return samples.fleet_of("loop", nodes, "ring")
+
+
+def both_cages():
+    """Four nodes with both cages on a switch."""
+    nodes = {f"n{number}": {netdev: f"10.0.{place}.{number + 1}/24" for place, (netdev, _d, _c) in enumerate(samples.PORTS)} for number in range(4)}
+    return samples.fleet_of("both", nodes, "switch")
+
+
+def outside(drawn):
+    """Shapes that reach out of a drawing."""
+    sizes = {"box": lambda shape: (shape["width"], shape["height"]), "icon": lambda shape: (shape["size"], shape["size"])}
+    found = []
+    for shape in drawn["shapes"]:
+        if shape["shape"] in ("box", "icon", "text", "dot"):
+            width, height = sizes.get(shape["shape"], lambda shape: (0, 0))(shape)
+            if not (0 <= shape["x"] and shape["x"] + width <= drawn["width"] and 0 <= shape["y"] and shape["y"] + height <= drawn["height"]):
+                found.append(shape)
+    return found
+
+
+@pytest.mark.parametrize("sample", [*(getattr(samples, name) for name in FLEETS), lambda: samples.switch(16, "hall"), loop, both_cages])
 @pytest.mark.parametrize("kind", ["wide", "narrow"])
-def test_nothing_is_drawn_outside(name, kind):
-    for cluster in view_of(getattr(samples, name)())["clusters"]:
-        drawn = cluster[kind]
-        assert drawn["width"] == {"wide": drawing.WIDE, "narrow": drawing.NARROW}[kind]
-        for shape in drawn["shapes"]:
-            if shape["shape"] == "box":
-                assert 0 <= shape["x"] and shape["x"] + shape["width"] <= drawn["width"]
-                assert 0 <= shape["y"] and shape["y"] + shape["height"] <= drawn["height"]
-            elif shape["shape"] in ("text", "icon"):
-                assert 0 <= shape["x"] <= drawn["width"] and 0 <= shape["y"] <= drawn["height"]
+def test_nothing_is_drawn_outside(sample, kind):
+    for cluster in view_of(sample())["clusters"]:
+        assert cluster[kind]["width"] == {"wide": drawing.WIDE, "narrow": drawing.NARROW}[kind]
+        assert outside(cluster[kind]) == []
 
 
 def test_a_ring_of_four_and_a_switch_with_both_cages_are_drawn_in_lanes():
-    nodes = {
-        f"n{number}": {"enp1s0f0np0": f"10.0.{number}.1/24", "enp1s0f1np1": f"10.0.{(number + 1) % 4}.2/24"} for number in range(4)
-    }
-    drawn = view_of(samples.fleet_of("loop", nodes, "ring"))["clusters"][0]["wide"]
-    assert len(wires(drawn, "bus")) == 4
-    nodes = {f"n{number}": {netdev: f"10.0.{place}.{number + 1}/24" for place, (netdev, _d, _c) in enumerate(samples.PORTS)} for number in range(4)}
-    drawn = view_of(samples.fleet_of("both", nodes, "switch"))["clusters"][0]["wide"]
-    assert len(wires(drawn, "bus")) == 4
+    assert len(wires(view_of(loop())["clusters"][0]["wide"], "bus")) == 8
+    assert len(wires(view_of(both_cages())["clusters"][0]["wide"], "bus")) == 4
 
 
 def test_planned_addresses_that_are_not_set_are_told_apart():
@@ -251,3 +269,22 @@ def test_a_line_without_addresses_is_a_plan_unless_something_is_wrong_with_it():
     sample["findings"] = [samples.finding("rail.slow", "warn", "spark-a", "pair", "Rail enp1s0f0np0 is slow.")]
     drawn = view_of(sample)["clusters"][0]["wide"]
     assert len(wires(drawn, "planned")) == 1 and len(wires(drawn, "warn")) == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "labels"),
+    [
+        (["a.example.net", "b.example.net"], ["a", "b"]),
+        (["a.example.net", "b.example.org"], ["a.example.net", "b.example.org"]),
+        (["10.0.0.1", "10.0.0.2"], ["10.0.0.1", "10.0.0.2"]),
+        (["a-node-with-a-long-name-that-no-card-holds-01", "b"], ["a-node-with-a-long-name-that-no-card-holds-01", "b"]),
+        ([".x", ".x.y"], [".x", ".x.y"]),
+    ],
+)
+def test_names_in_the_drawing_lose_the_domain_that_all_share(names, labels):
+    sample = samples.fleet_of("c", {name: {} for name in names}, "pair")
+    drawn = view_of(sample)["clusters"][0]
+    for kind in ("wide", "narrow"):
+        shown = [shape for shape in shapes(drawn[kind], "text") if shape["kind"].startswith("name")]
+        assert [shape["whole"] or shape["text"] for shape in shown] == labels
+        assert all(shape["text"].endswith(shape["whole"][-3:]) for shape in shown if shape["whole"])
