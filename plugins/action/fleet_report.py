@@ -15,7 +15,7 @@ import typing as t
 from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import lookup_loader
-from ansible_collections.gb10.fleet.plugins.plugin_utils import document, page, report
+from ansible_collections.gb10.fleet.plugins.plugin_utils import catalogue, document, page, report
 
 FORMATS = ("terminal", "json", "html")
 COLORS = {"fail": "red", "warn": "yellow", "info": "cyan", "ok": "green", "silenced": "dark gray"}
@@ -105,7 +105,7 @@ class ActionModule(ActionBase):
         shown = "terminal" in arguments["formats"]
         if shown:
             self._show(findings, line)
-        counting = report.counting(findings, arguments["heals"])
+        counting = catalogue.counting(findings, arguments["heals"])
         result.update(
             changed=False,
             verdict=report.verdict(findings),

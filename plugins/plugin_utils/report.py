@@ -100,22 +100,6 @@ def verdict(findings: t.Iterable[t.Mapping[str, t.Any]]) -> str:
     return next((severity for severity in SEVERITIES if total[severity]), "ok")
 
 
-def counting(findings: t.Iterable[t.Mapping[str, t.Any]], heals: bool = False) -> list[dict[str, t.Any]]:
-    """The findings that make a run fail.
-
-    Args:
-        findings: the findings.
-        heals: whether the run goes on to set right what site.yml cures; then that does not count.
-
-    Returns:
-        Those of severity fail that are not silenced, with all fields.
-    """
-    return [
-        found for found in ordered(findings)
-        if found["severity"] == "fail" and found["silenced"] is None and not (heals and found["cured_by"] == "site")
-    ]
-
-
 def number_of(count: int, word: str) -> str:
     """A number with its noun."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -156,14 +156,8 @@ def test_silenced_findings_come_last_with_their_reason_and_count_no_more():
     assert blocks[0][1].startswith("WARN  cluster pair  room.word")
     assert "nothing" not in blocks[1][1]
     assert blocks[2][1].startswith("FAIL  spark-a  room.word  (silenced)") and "Known since July." in blocks[2][1]
-    assert report.verdict(findings) == "warn" and report.counting(findings) == []
+    assert report.verdict(findings) == "warn"
     assert report.counts(findings) == {"fail": 0, "warn": 1, "info": 0, "ok": 1, "silenced": 1}
-
-
-def test_counting_findings():
-    findings = [found("fail", "spark-a", cured_by="site"), found("fail", "spark-b"), found("warn", "spark-a")]
-    assert [finding["node"] for finding in report.counting(findings)] == ["spark-a", "spark-b"]
-    assert [finding["node"] for finding in report.counting(findings, heals=True)] == ["spark-b"]
 
 
 def test_the_count_line():
