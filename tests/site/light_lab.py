@@ -49,9 +49,10 @@ class LightLab:
         """No lab of this name, dead or alive."""
         self.playbook("playbooks/lab.yml", "-e", "lab_state=absent", inventory=None)
 
-    def run(self, *command: str, limit: int = 600) -> subprocess.CompletedProcess[str]:
+    def run(self, *command: str, limit: int = 600, format: str = "yaml") -> subprocess.CompletedProcess[str]:
         """A command from the checkout; its status is the caller's to judge."""
-        return subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=limit, check=False)
+        environment = {**self.environment, "ANSIBLE_CALLBACK_RESULT_FORMAT": format}
+        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=limit, check=False)
 
     def playbook(self, name: str, *arguments: str, inventory: str | None = "lab") -> str:
         """A playbook that must end well; what it said."""
