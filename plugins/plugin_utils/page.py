@@ -18,7 +18,7 @@ TEMPLATE = Path(__file__).with_name("report.html.j2")
 # Up to so many nodes the version matrix has a column for each.
 COLUMNS = 4
 # What these rooms find can be the fault of a line.
-LINE_ROOMS = ("rdma", "rail", "fabric", "mtu", "pcie", "gid", "nccl", "plan", "cable", "link")
+LINE_ROOMS = ("rdma", "rail", "mtu", "pcie", "plan")
 WORDS = {"fail": "Fail", "warn": "Warning", "info": "Info", "ok": "OK", "silenced": "Silenced"}
 TOPOLOGIES = {"single": "single node", "pair": "pair", "ring": "ring", "switch": "through a switch"}
 
@@ -72,11 +72,16 @@ def _whole(value: float | None) -> str:
 class _Node:
     """A node on its way into the page: its plan, its facts and what was found on it."""
 
-    def __init__(self, name: str, plan: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], findings: list[dict[str, t.Any]]) -> None:
+    def __init__(
+        self, name: str, cluster: str | None, plan: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], findings: list[dict[str, t.Any]]
+    ) -> None:
         self.name = name
         self.plan = plan
         self.facts = facts
         self.findings = [found for found in findings if found["node"] == name and found["silenced"] is None]
+        self.shared = [
+            found for found in findings if found["node"] is None and found["cluster"] == cluster and found["silenced"] is None
+        ]
         self.ends: dict[str, dict[str, t.Any]] = {}
         self.cages = self._cages()
 
@@ -119,10 +124,13 @@ class _Node:
         down = device.get("state") != "ACTIVE"
         link = "no link" if down else f"{_whole(speed)} Gb/s \u00b7 MTU {_whole(mtu)} \u00b7 RoCE {_whole(roce)}"
         names = [name for name in (netdev, _text(device.get("name")), address.partition("/")[0] if address else None) if name]
+        # What is said of the cluster as a whole names the rail by its subnet, or by node and interface.
+        common = [name for name in (subnet, f"{self.name} {netdev}") if name]
         severities = [
-            found["severity"] for found in self.findings
+            found["severity"]
+            for findings, words in ((self.findings, names), (self.shared, common)) for found in findings
             if found["id"].partition(".")[0] in LINE_ROOMS
-            and any(_mentions(f"{found['what']}\n{found['evidence']}", name) for name in names)
+            and any(_mentions(f"{found['what']}\n{found['evidence']}", word) for word in words)
         ]
         rail = {
             "netdev": netdev,
@@ -374,7 +382,7 @@ def _cluster(
     number: int, name: str | None, names: list[str], fleet: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], findings: list[dict]
 ) -> dict[str, t.Any]:
     plans = _get(fleet, "nodes")
-    nodes = [_Node(node, _get(plans, node) or {}, facts.get(node) or {}, findings) for node in names]
+    nodes = [_Node(node, name, _get(plans, node) or {}, facts.get(node) or {}, findings) for node in names]
     links = _links(nodes)
     shape = _shape(nodes, links)
     model = {"nodes": [node.card(_domain(names)) for node in nodes], "links": links, "shape": shape}

@@ -288,3 +288,17 @@ def test_names_in_the_drawing_lose_the_domain_that_all_share(names, labels):
         shown = [shape for shape in shapes(drawn[kind], "text") if shape["kind"].startswith("name")]
         assert [shape["whole"] or shape["text"] for shape in shown] == labels
         assert all(shape["text"].endswith(shape["whole"][-3:]) for shape in shown if shape["whole"])
+
+
+def test_what_is_found_on_a_cluster_as_a_whole_marks_the_rail_of_the_subnet_it_names():
+    sample = samples.healthy_pair()
+    sample["findings"] = [
+        samples.finding("mtu.rail_differs", "fail", None, "pair", "The ends of the rail in 192.168.101.0/24 have different MTUs."),
+        samples.finding("mtu.rail_differs", "fail", None, "other", "The ends of the rail in 192.168.100.0/24 have different MTUs."),
+        samples.finding("cluster.versions", "fail", None, "pair", "The nodes of 192.168.100.0/24 differ."),
+    ]
+    drawn = view_of(sample)["clusters"][0]["wide"]
+    assert len(wires(drawn, "fail")) == 1 and len(wires(drawn, "ok")) == 1
+    texts_in_order = [shape["text"] for shape in shapes(drawn, "text")]
+    pills = [shape["kind"] for shape in shapes(drawn, "box") if shape["kind"].startswith("pill")]
+    assert pills[[text for text in texts_in_order if text.endswith(".0/24")].index("192.168.101.0/24")] == "pill fail"
