@@ -17,7 +17,8 @@ KEPT_KEYS = ("boot_id", "guid", "guids", "build_id")
 
 _HEX = "[0-9A-Fa-f]"
 UUID = re.compile(rf"(?<!{_HEX}){_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}}(?!{_HEX})")
-MAC = re.compile(rf"(?<![0-9A-Fa-f:-]){_HEX}{{2}}([:-])(?:{_HEX}{{2}}\1){{4}}{_HEX}{{2}}(?![0-9A-Fa-f:])")
+# Of InfiniBand a hardware address has 20 bytes.
+MAC = re.compile(rf"(?<!{_HEX}){_HEX}{{2}}([:-])(?:{_HEX}{{2}}\1){{4,18}}{_HEX}{{2}}(?!{_HEX})")
 GUID = re.compile(rf"(?<![0-9A-Fa-f:.])(?:{_HEX}{{4}}:){{3}}{_HEX}{{4}}(?![0-9A-Fa-f:])")
 # An address that is made from a MAC has ff:fe in the middle of its second half.
 MADE_FROM_MAC = re.compile(rf"(?<![0-9A-Fa-f:.])([0-9A-Fa-f:]*:)?{_HEX}{{0,2}}ff:fe{_HEX}{{2}}:{_HEX}{{1,4}}(?![0-9A-Fa-f:])", re.IGNORECASE)

@@ -10,7 +10,7 @@ module: spark_facts
 short_description: Gathers what a DGX Spark (GB10) node is and has
 version_added: 0.1.0
 description:
-  - Returns GPU, RDMA devices, platform and toolchain of a node as C(ansible_facts.spark).
+  - Returns GPU, RDMA devices, platform, kernel, memory, toolchain and services of a node as C(ansible_facts.spark).
   - It works for a normal user, and on a node without GPU, RDMA device or any of the tools. What is not known is V(null).
   - A later run that gathers fewer subsets keeps the facts of the others.
 author:
@@ -79,6 +79,12 @@ EXAMPLES = r"""
       - "!all"
       - rdma
 
+- name: Gather everything with serial numbers, GUIDs and MAC addresses, and ask for the addresses of the peer
+  gb10.fleet.spark_facts:
+    redact: false
+    resolve:
+      - spark-b
+
 - name: Show the devices behind the first cage
   ansible.builtin.debug:
     msg: "{{ ansible_facts.spark.rdma.cages.p0 | default([]) }}"
@@ -120,25 +126,46 @@ ansible_facts:
               returned: always
               type: str
               sample: 580.142
+            count:
+              description: Number of NVIDIA GPUs on the PCI bus, whatever the driver says of them.
+              returned: always
+              type: int
+              sample: 1
+            module_version:
+              description: Version of the loaded kernel module.
+              returned: always
+              type: str
+              sample: 580.142
+            cuda_version:
+              description: Version of CUDA that the driver offers; a toolkit's is in the subset toolchain.
+              returned: always
+              type: str
+              sample: "13.0"
             devices:
-              description: One entry for each GPU.
+              description: One entry for each GPU. C(health) is V(ok), V(degraded) or V(needs_reset).
               returned: always
               type: list
               elements: dict
               sample:
                 - index: 0
                   name: NVIDIA GB10
-                  uuid: GPU-11111111-2222-3333-4444-555555555501
+                  uuid: null
                   bus_id: 0000000F:01:00.0
                   compute_capability: "12.1"
                   vbios: 9A.0B.25.00.00
                   gsp_firmware: 580.142
+                  inforom: {image: null, oem: null, ecc: null, power: null}
                   memory_total_bytes: 130663231488
                   memory_rule: unified
                   memory_reason: The GPU has no memory of its own.
                   recovery_action: None
                   addressing_mode: ATS
                   mig: {mode: null, devices: []}
+                  power_watts: 4.02
+                  processes:
+                    - {pid: 4242, name: python3, used_memory_bytes: 64424509440}
+                  health: ok
+                  health_reason: null
                   warnings: []
             warnings:
               description: Lines of C(nvidia-smi) that are no rows.
@@ -166,6 +193,21 @@ ansible_facts:
               returned: always
               type: dict
               sample: {p0: [rocep1s0f0, roceP2p1s0f0], p1: [rocep1s0f1, roceP2p1s0f1]}
+            nic_functions:
+              description: Number of network functions of NVIDIA's cards on the PCI bus, virtual ones not counted.
+              returned: always
+              type: int
+              sample: 4
+            virtual_functions:
+              description: Number of virtual functions.
+              returned: always
+              type: int
+              sample: 0
+            hotplug:
+              description: Whether what takes the card off the bus without a cable is installed, and whether it is switched on.
+              returned: always
+              type: dict
+              sample: {installed: true, enabled: true}
             devices:
               description: The ports, in the order of their PCI addresses.
               returned: always
@@ -217,6 +259,37 @@ ansible_facts:
                   returned: always
                   type: str
                   sample: RoCE
+                active_width:
+                  description: Lanes of the link in force.
+                  returned: always
+                  type: str
+                  sample: 2X
+                active_speed:
+                  description: Speed of each lane.
+                  returned: always
+                  type: str
+                  sample: 100.0 Gbps
+                netdev_state:
+                  description: State of the network interface.
+                  returned: always
+                  type: str
+                  sample: up
+                carrier:
+                  description: Whether the network interface has a carrier; V(null) for one that is not up.
+                  returned: always
+                  type: bool
+                  sample: true
+                link_speed_mbps:
+                  description: Speed of the network interface in Mb/s.
+                  returned: always
+                  type: int
+                  sample: 200000
+                addresses:
+                  description: Addresses of the network interface.
+                  returned: always
+                  type: list
+                  elements: str
+                  sample: [192.168.100.10/24]
                 netdev_mtu:
                   description: MTU of the network interface in bytes.
                   returned: always
@@ -259,15 +332,15 @@ ansible_facts:
                   type: str
                   sample: NVD0000000087
                 node_guid:
-                  description: GUID of the device.
+                  description: GUID of the device, V(null) unless O(redact=false).
                   returned: always
                   type: str
-                  sample: 5e0a:1103:0077:1c1b
+                  sample: null
                 sys_image_guid:
-                  description: GUID that the functions of one adapter share.
+                  description: GUID that the functions of one adapter share, V(null) unless O(redact=false).
                   returned: always
                   type: str
-                  sample: 5e0a:1103:0077:1c16
+                  sample: null
                 phys_port_name:
                   description: The driver's name of the physical port.
                   returned: always
@@ -294,69 +367,553 @@ ansible_facts:
                   type: bool
                   sample: false
                 pcie:
-                  description: Speed and width of the PCI Express link in force.
+                  description: Speed and width of the PCI Express link in force, and the best of the device and its slot.
                   returned: always
                   type: dict
-                  sample: {speed: 32.0 GT/s, width: 4}
+                  sample: {speed: 32.0 GT/s, width: 4, max_speed: 32.0 GT/s, max_width: 4}
+                counters:
+                  description: Those counters of the port that count errors, discards and timeouts, as far as the driver keeps them.
+                  returned: always
+                  type: dict
+                  sample: {port_rcv_errors: 0, port_xmit_discards: 0, out_of_sequence: 12, local_ack_timeout_err: 0}
         platform:
-          description: Machine, system and network interfaces.
+          description: Machine, system, firmware, clock, file systems and network interfaces.
           returned: when the subset V(platform) is gathered
           type: dict
-          sample:
-            vendor: NVIDIA
-            product: NVIDIA_DGX_Spark
-            product_family: DGX Spark
-            board: P4242
-            bios_version: 5.36_0ACUM023
-            bios_date: 12/01/2025
-            is_spark: true
-            oem: nvidia
+          contains:
+            vendor:
+              description: Vendor of the machine by DMI.
+              returned: always
+              type: str
+              sample: "NVIDIA"
+            product:
+              description: Its product by DMI.
+              returned: always
+              type: str
+              sample: "NVIDIA_DGX_Spark"
+            product_family:
+              description: Its product family by DMI.
+              returned: always
+              type: str
+              sample: "DGX Spark"
+            board:
+              description: Its board by DMI.
+              returned: always
+              type: str
+              sample: "P4242"
+            bios_version:
+              description: The BIOS that runs.
+              returned: always
+              type: str
+              sample: "5.36_0ACUM023"
+            bios_date:
+              description: Its date.
+              returned: always
+              type: str
+              sample: "12/11/2025"
+            is_spark:
+              description: Whether the node is a Spark, by its GPU or its release file.
+              returned: always
+              type: bool
+              sample: true
+            oem:
+              description: Short name of who built the Spark.
+              returned: always
+              type: str
+              sample: "nvidia"
             dgx:
-              name: DGX Spark
-              pretty_name: NVIDIA DGX Spark
-              platform: DGX Server for KVM
-              ota_version: 7.5.0
-              build_version: 7.2.3
-            kernel: 6.17.0-1029-nvidia
-            architecture: aarch64
-            os: {id: ubuntu, version_id: "24.04", pretty_name: Ubuntu 24.04.4 LTS}
-            cpus: 20
-            memory_total_bytes: 130663231488
-            memory_available_bytes: 121605455872
-            swap_total_bytes: 17179865088
-            boot_id: 9a1f7c1e-5a3c-4a51-9f0e-6a1f2c3d4e5f
+              description: What C(/etc/dgx-release) says, without the serial number. The last update counts.
+              returned: always
+              type: dict
+              sample:
+                {name: DGX Spark, pretty_name: NVIDIA DGX Spark, platform: DGX Server for KVM, ota_version: 7.5.0, build_version: 7.2.3}
+            fastos_version:
+              description: Version in C(/etc/fastos-release).
+              returned: always
+              type: str
+              sample: "1.91.51"
+            kernel:
+              description: Release of the running kernel.
+              returned: always
+              type: str
+              sample: "6.17.0-1029-nvidia"
+            architecture:
+              description: Its architecture.
+              returned: always
+              type: str
+              sample: "aarch64"
+            os:
+              description: What C(/etc/os-release) says.
+              returned: always
+              type: dict
+              sample:
+                {id: ubuntu, version_id: '24.04', pretty_name: Ubuntu 24.04.4 LTS}
+            cpus:
+              description: Number of CPUs.
+              returned: always
+              type: int
+              sample: 20
+            memory_total_bytes:
+              description: MemTotal.
+              returned: always
+              type: int
+              sample: 130663231488
+            memory_available_bytes:
+              description: MemAvailable.
+              returned: always
+              type: int
+              sample: 121605455872
+            swap_total_bytes:
+              description: SwapTotal.
+              returned: always
+              type: int
+              sample: 17179865088
+            boot_id:
+              description: Random id of this boot.
+              returned: always
+              type: str
+              sample: "a77c367e-4349-4dc4-a067-23f4d7c88bfd"
+            hostname:
+              description: The node's own name.
+              returned: always
+              type: str
+              sample: "spark-a"
+            machine_id_digest:
+              description: A digest of the machine id, equal on two nodes with the same one. It does not give the id away.
+              returned: always
+              type: str
+              sample: "cb00b2de53cb"
+            own_address:
+              description: IPv4 addresses that the node's own name resolves to; empty where it resolves to none, V(null) where no answer came.
+              returned: always
+              type: list
+              elements: str
+              sample:
+                [127.0.1.1]
+            names:
+              description: The same for each name of O(resolve).
+              returned: always
+              type: dict
+              sample:
+                spark-b: [192.168.100.11]
+            clock:
+              description:
+                - >-
+                  Whether something keeps the clock, the seconds since 1970 on the node, and by how many seconds the node is ahead of the controller,
+                  at least and at most.
+              returned: always
+              type: dict
+              sample:
+                synchronized: true
+                epoch: 1796080809.498417
+                window: [-0.412, 0.731]
+            filesystems:
+              description: Space and inodes of the file systems under the paths that count, for a path that is not there yet under its nearest parent.
+              returned: always
+              type: list
+              elements: dict
+              sample:
+                - {path: /opt/gb10, exists_at: /opt, mount: /, type: ext4, total_bytes: 983349346304, free_bytes: 812309843968, inodes_free: 60112384,
+                  inodes_total: 61054976}
+            firmware:
+              description:
+                - >-
+                  What C(fwupdmgr) says. C(state) is V(ok), V(absent), V(denied) or V(failed). Versions are texts; only releases that fwupd marks as
+                  upgrades are in C(upgrades).
+              returned: always
+              type: dict
+              sample:
+                state: ok
+                reason: null
+                devices:
+                - guid: 3d13c989-e6a8-4ead-95ee-921f09868f65
+                  guids: [3d13c989-e6a8-4ead-95ee-921f09868f65]
+                  name: Embedded Controller
+                  plugin: uefi_capsule
+                  vendor: NVIDIA
+                  version: 3.5.8
+                  version_format: surface
+                  version_raw: 50332936
+                  version_decoded: null
+                  update_state: null
+                  update_error: null
+                  pending_version: null
+                  flags: [internal, updatable, require-ac, supported, registered, needs-reboot]
+                  updatable: true
+                  needs_reboot: false
+                  needs_shutdown: false
+                  upgrades: []
+                history:
+                - {guid: 3d13c989-e6a8-4ead-95ee-921f09868f65, name: Embedded Controller, version: 3.5.7, release: 3.5.8,
+                  update_state: success, update_error: null, modified: 1796080809}
+                warnings: []
+            bios:
+              description: The BIOS that runs against the one that fwupd has installed, and whether an update waits for a restart.
+              returned: always
+              type: dict
+              sample:
+                {running: 5.36_0ACUM023, installed: 2.155.11, staged: false}
             interfaces:
-              - name: enp1s0f1np1
-                mac: 4c:bb:47:00:00:01
-                mtu: 9000
-                state: up
-                carrier: true
-                addresses: [192.168.100.10/24]
-                driver: mlx5_core
-                default_route: false
-            renderer: NetworkManager
+              description: Network interfaces, by name.
+              returned: always
+              type: list
+              elements: dict
+              sample:
+                - name: enp1s0f0np0
+                  mac: null
+                  mtu: 9000
+                  state: up
+                  carrier: true
+                  addresses: [192.168.100.10/24, 'fe80::/64']
+                  driver: mlx5_core
+                  default_route: false
+            renderer:
+              description: Who drives the network, V(networkd) or V(NetworkManager).
+              returned: always
+              type: str
+              sample: "NetworkManager"
+        kernel:
+          description: The kernel that runs and the one that boots next, and packages of kernel and driver.
+          returned: when the subset V(kernel) is gathered
+          type: dict
+          contains:
+            running:
+              description: Release of the running kernel.
+              returned: always
+              type: str
+              sample: "6.17.0-1029-nvidia"
+            release_flavour:
+              description: Its flavour.
+              returned: always
+              type: str
+              sample: "nvidia"
+            next_boot:
+              description: The kernel that boots next; V(null) where a normal user may not read the boot menu.
+              returned: always
+              type: str
+              sample: "6.17.0-1029-nvidia"
+            next_boot_rule:
+              description: How that was found.
+              returned: always
+              type: str
+              sample: "grub.cfg default"
+            next_boot_has_nvidia:
+              description: Whether NVIDIA's module is there for that kernel.
+              returned: always
+              type: bool
+              sample: true
+            installed:
+              description: Kernels that have an image or modules, the oldest first.
+              returned: always
+              type: list
+              elements: dict
+              sample:
+                - {version: 6.17.0-1014-nvidia, has_image: true, has_nvidia: true}
+                - {version: 6.17.0-1029-nvidia, has_image: true, has_nvidia: true}
+            command_line:
+              description: The kernel's command line.
+              returned: always
+              type: str
+              sample: "BOOT_IMAGE=/boot/vmlinuz-6.17.0-1029-nvidia root=UUID=REDACTED ro quiet splash"
+            kho:
+              description: Kexec handover as the command line sets it, V(on) or V(off); V(null) where it says nothing.
+              returned: always
+              type: str
+              sample: "off"
+            held:
+              description: Packages that apt holds.
+              returned: always
+              type: list
+              elements: str
+              sample:
+                [nvidia-driver-580-open]
+            driver_packages:
+              description: Installed packages of the driver.
+              returned: always
+              type: list
+              elements: dict
+              sample:
+                - {name: nvidia-driver-580-open, version: 580.142-0ubuntu0.24.04.1, held: false}
+            interrupted:
+              description: Packages that dpkg began and did not finish.
+              returned: always
+              type: list
+              elements: str
+              sample: []
+            pending_reboot:
+              description: Whether an update asks for a reboot.
+              returned: always
+              type: bool
+              sample: false
+            pending_reboot_packages:
+              description: The packages that ask for it.
+              returned: always
+              type: list
+              elements: str
+              sample: []
+            boot_id:
+              description: Random id of this boot.
+              returned: always
+              type: str
+              sample: "a77c367e-4349-4dc4-a067-23f4d7c88bfd"
+            modules:
+              description: Version of each loaded module, V(true) for one that tells none, V(false) for one that is not loaded.
+              returned: always
+              type: dict
+              sample:
+                {nvidia: '580.142', nvidia_peermem: false, mlx5_core: true}
+            secure_boot:
+              description: Whether Secure Boot is on; V(null) without UEFI.
+              returned: always
+              type: bool
+              sample: true
+            sysctl:
+              description: Settings of IPv4 for all interfaces.
+              returned: always
+              type: dict
+              sample:
+                {rp_filter: 2, arp_ignore: 1, arp_announce: 2}
+        memory:
+          description: Memory and swap.
+          returned: when the subset V(memory) is gathered
+          type: dict
+          contains:
+            total_bytes:
+              description: MemTotal.
+              returned: always
+              type: int
+              sample: 130663231488
+            available_bytes:
+              description: MemAvailable.
+              returned: always
+              type: int
+              sample: 121605455872
+            free_bytes:
+              description: MemFree.
+              returned: always
+              type: int
+              sample: 21067694080
+            page_cache_bytes:
+              description: Page cache that can be dropped.
+              returned: always
+              type: int
+              sample: 2834497536
+            swap_total_bytes:
+              description: SwapTotal.
+              returned: always
+              type: int
+              sample: 17179865088
+            swap_free_bytes:
+              description: SwapFree.
+              returned: always
+              type: int
+              sample: 17179865088
+            swappiness:
+              description: How readily the kernel swaps.
+              returned: always
+              type: int
+              sample: 60
+            swap:
+              description: Swap files and partitions.
+              returned: always
+              type: list
+              elements: dict
+              sample:
+                - {path: /swap.img, type: file, size_bytes: 17179865088, used_bytes: 0}
+            huge_pages_bytes:
+              description: Memory that is set aside for huge pages.
+              returned: always
+              type: int
+              sample: 0
+            memlock:
+              description: Limits of locked memory of this session in bytes, V(-1) for none.
+              returned: always
+              type: dict
+              sample:
+                {soft: 8388608, hard: 8388608}
         toolchain:
-          description: Python, CUDA toolkits and the release that is in use.
+          description: Python, CUDA toolkits, NCCL libraries, releases, and what could come in their way.
           returned: when the subset V(toolchain) is gathered
           type: dict
-          sample:
-            python: 3.12.3
-            cuda: [{path: /usr/local/cuda-13.0, version: 13.0.2}]
-            nvcc: 13.0.88
+          contains:
+            python:
+              description: Version of the Python that runs the module.
+              returned: always
+              type: str
+              sample: "3.12.3"
+            cuda:
+              description: CUDA toolkits on disk.
+              returned: always
+              type: list
+              elements: dict
+              sample:
+                - {path: /usr/local/cuda-13.0, version: 13.0.2}
+            default_cuda:
+              description: The toolkit that C(/usr/local/cuda) leads to.
+              returned: always
+              type: str
+              sample: "/usr/local/cuda-13.0"
+            nvcc:
+              description: Version of the newest toolkit's compiler.
+              returned: always
+              type: str
+              sample: "13.0.88"
             release:
-              key: cuda-12.8-0.32.0-0123456789ab
-              vllm: 0.32.0
-              torch: 2.13.0
-              ray: 2.60.0
-              nccl: 2.28.9
-              python: 3.12.3
-            current: /opt/gb10/releases/cuda-12.8-0.32.0-0123456789ab
-            units: [gb10-ray.service, gb10-serve@tiny.service]
+              description: The release that is in use.
+              returned: always
+              type: dict
+              sample:
+                {key: cuda-12.8-0.32.0-0123456789ab, vllm: 0.32.0, torch: 2.13.0, ray: 2.60.0, nccl: 2.28.9, python: 3.12.3}
+            current:
+              description: Where C(/opt/gb10/current) points.
+              returned: always
+              type: str
+              sample: "/opt/gb10/releases/cuda-12.8-0.32.0-0123456789ab"
+            units:
+              description: Units of ours that start at boot.
+              returned: always
+              type: list
+              elements: str
+              sample:
+                [gb10-ray.service, gb10-serve@tiny.service]
+            nccl_libraries:
+              description: NCCL libraries of system, CUDA and releases, with the ELF build id.
+              returned: always
+              type: list
+              elements: dict
+              sample:
+                - {path: /usr/lib/aarch64-linux-gnu/libnccl.so.2.28.9, size_bytes: 211812352, version: 2.28.9,
+                  build_id: 5d1f0c6f8f3e6a3c2f0f4b1b9f7a2a4f0e8d9c1b}
+            releases:
+              description: Releases on the node.
+              returned: always
+              type: list
+              elements: dict
+              sample:
+                - {key: cuda-12.8-0.32.0-0123456789ab, vllm: 0.32.0, torch: 2.13.0, ray: 2.60.0, nccl: 2.28.9, python: 3.12.3}
+            strays:
+              description: vLLM, Ray, torch and nvcc that a login finds and that no release and no CUDA toolkit brought.
+              returned: always
+              type: list
+              elements: dict
+              sample:
+                - {what: vllm, path: /usr/local/bin/vllm, version: 0.19.0, where: path}
+            environment:
+              description:
+                - >-
+                  Variables for CUDA, NCCL, vLLM, Ray, gloo and torch that are set in start-up files and units not of ours. Of names that hold a
+                  secret the value is V(null).
+              returned: always
+              type: list
+              elements: dict
+              sample:
+                - {name: NCCL_IB_GID_INDEX, value: '3', file: /etc/environment, line: 2, kind: system}
+            repositories:
+              description: Sources of apt.
+              returned: always
+              type: list
+              elements: dict
+              sample:
+                - file: /etc/apt/sources.list.d/cuda.list
+                  uris: ['https://packages.example/cuda/sbsa/']
+                  suites: [/]
+                  signed_by: /usr/share/keyrings/cuda-archive-keyring.gpg
+                  architectures: []
+                  enabled: true
+            repository_conflicts:
+              description: Sources that name several keys for one place, which breaks every run of apt.
+              returned: always
+              type: list
+              elements: dict
+              sample:
+                - uri: https://packages.example/cuda/sbsa/
+                  files: [/etc/apt/sources.list.d/a.list, /etc/apt/sources.list.d/b.list]
+                  keys: [/usr/share/keyrings/a.gpg, /usr/share/keyrings/b.gpg]
+        services:
+          description: Units, Docker, firewall, time, ports and updates.
+          returned: when the subset V(services) is gathered
+          type: dict
+          contains:
+            units:
+              description: Units of ours and others that matter, those that systemd knows.
+              returned: always
+              type: list
+              elements: dict
+              sample:
+                - {name: gb10-ray.service, load: loaded, active: active, sub: running, enabled: enabled, restarts: 0}
+            docker:
+              description: Docker and CDI.
+              returned: always
+              type: dict
+              sample:
+                installed: true
+                cdi_files: [/etc/cdi/nvidia.yaml]
+                cdi_enabled: true
+                runtime_default: null
+            firewall:
+              description: The firewall in use, V(ufw), V(firewalld), V(nftables) or V(none).
+              returned: always
+              type: dict
+              sample:
+                {kind: ufw, active: false}
+            time:
+              description: The service that keeps the clock.
+              returned: always
+              type: dict
+              sample:
+                {service: systemd-timesyncd, synchronized: true}
+            remove_ipc:
+              description: Whether logind removes semaphores and shared memory of a user who logs out.
+              returned: always
+              type: bool
+              sample: true
+            ports:
+              description: Ports that something listens on.
+              returned: always
+              type: list
+              elements: dict
+              sample:
+                - {port: 22, address: 0.0.0.0, protocol: tcp}
+            earlyoom:
+              description: earlyoom and its arguments.
+              returned: always
+              type: dict
+              sample:
+                {installed: true, active: true, arguments: -r 3600}
+            sshd_oom_score_adjust:
+              description: How the kernel rates sshd when memory runs out.
+              returned: always
+              type: int
+              sample: -1000
+            unattended_upgrades:
+              description: Whether updates by themselves may change the driver, and by what.
+              returned: always
+              type: dict
+              sample:
+                {installed: true, enabled: true, may_change_driver: false, evidence: No allowed origin has packages of the driver.}
+            apt_lock:
+              description: Who holds the lock of dpkg.
+              returned: always
+              type: dict
+              sample:
+                {holder: unattended-upgr, pid: 4242}
         proven:
           description: Content of C(/etc/ansible/facts.d/gb10.fact), what earlier runs have proven; empty where there is none.
           returned: always
           type: dict
           sample: {}
+        unread:
+          description:
+            - What could not be read or was not understood. C(reason) is V(late), V(denied), V(failed) or V(not_understood).
+              A tool that is not installed is no entry.
+          returned: always
+          type: list
+          elements: dict
+          sample:
+            - subset: platform
+              source: fwupdmgr get-devices
+              reason: late
+              evidence: fwupdmgr get-devices --json did not end within 10 s and was stopped
 """
 
 from ansible.module_utils.basic import AnsibleModule

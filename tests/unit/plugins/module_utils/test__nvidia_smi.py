@@ -4,8 +4,13 @@
 
 from __future__ import annotations
 
+import json
+import types
+
 import pytest
 from ansible_collections.gb10.fleet.plugins.module_utils import _nvidia_smi as smi
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 NO_MODULE = {"version": None, "gsp_firmware": {}}
 TOTAL = 127600000 * 1024
@@ -24,8 +29,8 @@ def ada(index: int, bus: str, action: str) -> str:
     return f"{index}, NVIDIA RTX 4000 Ada, GPU-{index}, 00000000:{bus}:00.0, 580.95.05, 95.04, 20475 MiB, 8.9, None, {action}, [N/A]"
 
 
-def summarize(rc, stdout, stderr="", fields=smi.QUERY_FIELDS, module=None, mig=None):
-    return smi.summarize(rc, stdout, stderr, fields, module or NO_MODULE, TOTAL, mig)
+def summarize(rc, stdout, stderr="", fields=smi.QUERY_FIELDS, module=None, mig=None, report=None):
+    return smi.summarize(rc, stdout, stderr, fields, module or NO_MODULE, TOTAL, mig, report)
 
 
 def test_case_01_gb10_memory_is_unified_and_labelled(recorded):
@@ -119,8 +124,10 @@ def test_recovery_actions(action, state, words):
 
 
 def test_needs_reset_outranks_degraded():
-    gpu = summarize(0, answer(ada(0, "C9", "Drain P2P"), ada(1, "CC", "Reset")))
+    gpu = summarize(0, answer(ada(0, "C9", "Drain P2P"), ada(1, "CC", "Reset"), ada(2, "CD", "None")))
     assert gpu["state"] == "needs_reset"
+    assert [device["health"] for device in gpu["devices"]] == ["degraded", "needs_reset", "ok"]
+    assert "Drain P2P" in gpu["devices"][0]["health_reason"] and gpu["devices"][2]["health_reason"] is None
 
 
 def test_case_06_library_mismatch_means_reboot(recorded):
@@ -182,7 +189,9 @@ def test_h200_capture(recorded, tree):
     tree.write("proc/driver/nvidia/version", recorded("proc_driver_nvidia_version__driver_580.159.04__h200.txt"))
     module = smi.read_kernel_module(tree.root)
     assert module["version"] == "580.159.04"
-    gpu = summarize(0, text, fields=fields, module=module)
+    report = smi.parse_report(recorded("nvidia_smi_xml__driver_580.159.04__h200_2.txt"))
+    assert report.broken is None
+    gpu = summarize(0, text, fields=fields, module=module, report=report)
     assert (gpu["driver"], gpu["library_version"], gpu["state"], gpu["reason"]) == ("580.159.04", "580.159.04", "ok", None)
     assert [device["bus_id"] for device in gpu["devices"]] == ["00000000:00:06.0", "00000000:00:07.0"]
     assert gpu["devices"][1] == {
@@ -193,14 +202,24 @@ def test_h200_capture(recorded, tree):
         "compute_capability": "9.0",
         "vbios": "96.00.A5.00.1A",
         "gsp_firmware": "580.159.04",
+        "inforom": {"image": "G520.0282.02.02", "oem": "2.1", "ecc": "7.16", "power": None},
         "memory_total_bytes": 143771 * 1024 * 1024,
         "memory_rule": "dedicated",
         "memory_reason": None,
         "recovery_action": None,
         "addressing_mode": "None",
         "mig": {"mode": "Disabled", "devices": []},
+        "power_watts": 77.8,
+        "processes": [],
+        "health": "ok",
+        "health_reason": None,
         "warnings": [],
     }
+    assert gpu["cuda_version"] == "13.0"
+    # The report alone tells the same, but for the compute capability, which it has not, and the recovery action, which nobody had asked.
+    alone = summarize(124, "", "late", module=module, report=report)
+    assert (alone["state"], alone["driver"]) == ("degraded", "580.159.04")
+    assert alone["devices"][1] == {**gpu["devices"][1], "compute_capability": None, "recovery_action": "None"}
 
 
 def test_h200_table_and_unknown_field(recorded):
@@ -259,3 +278,110 @@ def test_bus_ids(text, expected):
 def test_no_driver_in_proc(tree):
     assert smi.read_kernel_module(tree.root) == {"version": None, "gsp_firmware": {}}
     assert smi.absent("not there", smi.read_kernel_module(tree.root))["state"] == "absent"
+
+
+def test_processes_without_folder_and_arguments(recorded):
+    report = smi.parse_report(recorded("nvidia_smi_xml__driver_580.142__gb10__processes.txt"))
+    assert (report.driver, report.cuda, report.broken) == ("580.142", "13.0", None)
+    gpu = summarize(0, answer(GB10), report=report)
+    assert gpu["devices"][0]["processes"] == [
+        {"pid": 4242, "name": "python3", "used_memory_bytes": 61440 * 1024 * 1024},
+        {"pid": 4300, "name": "VLLM::EngineCore", "used_memory_bytes": None},
+    ]
+    # The firmware of the GPU's system processor comes from the report where /proc has it not.
+    assert gpu["devices"][0]["gsp_firmware"] == "580.142"
+    assert gpu["devices"][0]["power_watts"] == 4.02
+
+
+@pytest.mark.parametrize("row", [{}, {"pid": "x"}, {"pid": "1", "process_name": "[Not Found]"}, {"process_name": "/", "used_memory": "many MiB"}])
+def test_processes_that_tell_nothing(row):
+    assert smi.describe_processes([row])[0]["name"] is None
+
+
+def test_case_11_the_report_is_read_around_its_break(recorded):
+    text = recorded("nvidia_smi_xml__dtd_12__rtxa6000__malformed.txt")
+    report = smi.parse_report(text)
+    assert [device["id"] for device in report.devices] == ["00000000:01:00.0"]
+    assert report.devices[0]["values"] == {"product_name": "NVIDIA RTX A6000", "gpu_power_readings/power_draw": "28.11 W"}
+    assert report.broken is None  # what is broken is not read
+    gpu = summarize(124, "", report=report)
+    assert (gpu["devices"][0]["name"], gpu["devices"][0]["power_watts"], gpu["devices"][0]["bus_id"]) == ("NVIDIA RTX A6000", 28.11, "00000000:01:00.0")
+
+
+@pytest.mark.parametrize("group", ["power_readings", "gpu_power_readings"])
+@pytest.mark.parametrize("element", ["power_draw", "average_power_draw", "instant_power_draw"])
+def test_case_11_power_by_any_of_its_names(group, element):
+    report = smi.parse_report(f'<nvidia_smi_log><gpu id="00000000:01:00.0"><{group}><{element}>28.11 W</{element}></{group}></gpu></nvidia_smi_log>')
+    assert summarize(0, "", report=report)["devices"][0]["power_watts"] == 28.11
+
+
+@pytest.mark.parametrize("version", ["cuda_version", "cuda_umd_version"])
+def test_the_version_of_cuda_by_any_of_its_names(version):
+    assert smi.parse_report(f"<nvidia_smi_log><{version}>13.1</{version}></nvidia_smi_log>").cuda == "13.1"
+
+
+@pytest.mark.parametrize(
+    "text, broken",
+    [
+        ("<nvidia_smi_log><gpu id='0000:01:00.0'><name>a</name>", "it ends before </nvidia_smi_log>"),
+        ("<nvidia_smi_log></b></nvidia_smi_log>", "</b> closes nothing"),
+        ("<nvidia_smi_log><a><b>1</a></nvidia_smi_log>", "</a> closes <b>"),
+        ("<nvidia_smi_log><a/></nvidia_smi_log>", None),
+    ],
+)
+def test_what_breaks_a_report_is_named(text, broken):
+    assert smi.parse_report(text).broken == broken
+
+
+def test_every_cut_of_a_report_keeps_what_stands_before(recorded):
+    text = recorded("nvidia_smi_xml__driver_580.159.04__h200_2.txt")
+    for end in range(0, len(text), 997):
+        report = smi.parse_report(text[:end])
+        assert len(report.devices) == text[:end].count("<gpu id=") - (text[:end].rfind("<gpu id=") > text[:end].rfind(">"))
+
+
+def gpu_on_pci(tree, address, vendor="0x10de", kind="0x030200"):
+    tree.write(f"sys/bus/pci/devices/{address}/vendor", f"{vendor}\n")
+    tree.write(f"sys/bus/pci/devices/{address}/class", f"{kind}\n")
+
+
+def test_gpus_are_counted_on_the_bus(tree):
+    assert smi.count_gpus(tree.root) is None
+    gpu_on_pci(tree, "0000:00:1f.0", vendor="0x1a03", kind="0x030000")
+    assert smi.count_gpus(tree.root) == 0
+    gpu_on_pci(tree, "000f:01:00.0", kind="0x030000")
+    gpu_on_pci(tree, "0000:00:06.0")
+    gpu_on_pci(tree, "0000:00:06.1", kind="0x040300")
+    assert smi.count_gpus(tree.root) == 2
+
+
+PIECES = (
+    "<nvidia_smi_log>", "</nvidia_smi_log>", '<gpu id="0000000F:01:00.0">', "<gpu>", "</gpu>", "<processes>", "<process_info>", "</process_info>", "<pid>", "1",
+    "<supported_clocks>", "<fb_memory_usage>", "<total>", "</total>", "1 MiB", "<gpu_power_readings><power_draw>", "W", "9" * 5000, "1e999 MiB", "\u0663",
+    "&amp;", "<a/>", "<", ">", "\n", ",", ", ", " [MiB]", "[N/A]", "ERR!", "[GPU is lost]", "GPU 0: a", "  MIG 1g Device  0: (UUID: b)", "WARNING: x",
+    'Field "index" is not a valid field to query', "Enabled", "0000:01:00.0", "\x1b[4m", "NVML library version: ", "None",
+)
+TEXTS = st.one_of(
+    st.text(max_size=300),
+    st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=4)), max_size=40).map("".join),
+    st.lists(st.sampled_from(PIECES[10:]), min_size=11, max_size=11).map(", ".join),
+)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(query=TEXTS, report=TEXTS, listed=TEXTS, error=TEXTS, status=st.sampled_from((0, 0, 0, 2, 6, 14, 18, 124, 126)))
+def test_no_text_makes_a_parser_raise_and_nothing_is_lost_in_silence(query, report, listed, error, status):
+    def said(text):
+        return types.SimpleNamespace(status=status, output=text, error=error, seconds=0.0)
+
+    unread = []
+    answers = {"gpu_query": said(query), "gpu_report": said(report)}
+    gpu = smi.read_gpu("/nowhere", answers, lambda argv: said(listed), lambda *entry: unread.append(entry))
+    json.dumps(gpu)
+    assert gpu["state"] in ("ok", "absent", "driver_mismatch", "needs_reset", "degraded")
+    assert gpu["state"] == "ok" or gpu["reason"]
+    # Every line of the answer is a row, a message, or told.
+    if status == 0 and query.strip() and not gpu["devices"]:
+        assert gpu["warnings"] or "nvidia-smi --query-gpu" in [entry[0] for entry in unread]
+    if status == 0 and not smi.parse_report(report).devices:
+        assert "nvidia-smi -q -x" in [entry[0] for entry in unread] or "No devices were found" in report

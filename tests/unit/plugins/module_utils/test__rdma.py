@@ -4,8 +4,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import pathlib
+import tempfile
+import types
+
 import pytest
 from ansible_collections.gb10.fleet.plugins.module_utils import _rdma
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 
 def by_name(devices):
@@ -90,8 +98,14 @@ def test_case_12_gb10_healthy_pair(recorded, tree):
         "phys_state": "LinkUp",
         "reason": None,
         "rate_gbps": 200.0,
+        "active_width": "4X",
+        "active_speed": "50.0 Gbps",
         "link_layer": "Ethernet",
         "transport": "RoCE",
+        "netdev_state": "up",
+        "carrier": None,
+        "link_speed_mbps": 200000,
+        "addresses": [],
         "netdev_mtu": 9000,
         "active_mtu": 4096,
         "max_mtu": 4096,
@@ -106,7 +120,8 @@ def test_case_12_gb10_healthy_pair(recorded, tree):
         "twin": "roceP2p1s0f1",
         "pci_address": "0000:01:00.1",
         "is_virtual_function": False,
-        "pcie": {"speed": "32.0 GT/s", "width": 4},
+        "pcie": {"speed": "32.0 GT/s", "width": 4, "max_speed": None, "max_width": None},
+        "counters": {},
     }
     assert [(gid["index"], gid["type"], gid["ipv4"]) for gid in up["gids"]] == [
         (0, "RoCE v1", None), (1, "RoCE v2", None), (2, "RoCE v1", "192.168.100.10"), (3, "RoCE v2", "192.168.100.10"),
@@ -357,3 +372,135 @@ def test_a_cut_output_never_breaks(recorded, parser, name):
     text = recorded(name)
     for end in range(0, len(text), 7):
         assert isinstance(parser(text[:end]), list)
+
+
+def read(tree, answers=None):
+    """Facts of the subset, and what was not read."""
+    unread = []
+    facts = _rdma.read_rdma(tree.root, answers or {}, lambda *entry: unread.append(entry))
+    return facts, unread
+
+
+def said(output, status=0, error=""):
+    return types.SimpleNamespace(status=status, output=output, error=error, seconds=0.0)
+
+
+def pci(tree, address, vendor="0x15b3", kind="0x020000", physical=None):
+    tree.write(f"sys/bus/pci/devices/{address}/vendor", f"{vendor}\n")
+    tree.write(f"sys/bus/pci/devices/{address}/class", f"{kind}\n")
+    if physical:
+        tree.link(f"sys/bus/pci/devices/{address}/physfn", f"../{physical}")
+
+
+def test_case_13_the_lanes_of_the_kernel_and_of_ibv_devinfo_are_the_same(tree):
+    tree.rdma("rocep1s0f0", pci="0000:01:00.0", rate="200 Gb/sec (2X NDR)")
+    device = _rdma.read_devices(tree.root)[0]
+    assert (device["active_width"], device["active_speed"], device["rate_gbps"]) == ("2X", "100.0 Gbps", 200.0)
+
+
+def test_functions_are_counted_on_the_bus(tree):
+    assert (read(tree)[0]["nic_functions"], read(tree)[0]["virtual_functions"]) == (None, 0)
+    pci(tree, "0007:01:00.0", vendor="0x10ec")
+    # A network card that has left the bus for want of a cable is no function.
+    assert (read(tree)[0]["nic_functions"], read(tree)[0]["state"]) == (0, "no_device")
+    for address in ("0000:01:00.0", "0000:01:00.1", "0002:01:00.0", "0002:01:00.1"):
+        pci(tree, address)
+    pci(tree, "0000:01:00.2", physical="0000:01:00.0")
+    pci(tree, "0000:02:00.0", kind="0x060400")
+    assert (read(tree)[0]["nic_functions"], read(tree)[0]["virtual_functions"]) == (4, 1)
+
+
+def test_hotplug(tree):
+    assert read(tree)[0]["hotplug"] == {"installed": False, "enabled": False}
+    tree.write("usr/lib/udev/rules.d/90-mtk-hotplug.rules", "")
+    assert read(tree)[0]["hotplug"] == {"installed": True, "enabled": False}
+    tree.write("etc/nvidia/cx7-hotplug-enabled", "")
+    assert read(tree)[0]["hotplug"] == {"installed": True, "enabled": True}
+
+
+def test_counters_of_faults(tree):
+    tree.rdma("rocep1s0f0", pci="0000:01:00.0")
+    port = "sys/devices/pci/0000:01:00.0/infiniband/rocep1s0f0/ports/1"
+    counters = {
+        "counters/port_rcv_errors": "3", "counters/port_xmit_discards": "5", "counters/link_downed": "1", "counters/port_rcv_data": "99",
+        "counters/symbol_error": "N/A (no PMA)", "hw_counters/out_of_sequence": "7", "hw_counters/local_ack_timeout_err": "2",
+        "hw_counters/lifespan": "10", "hw_counters/rx_write_requests": "8", "hw_counters/roce_adp_retrans": "4",
+    }
+    for name, text in counters.items():
+        tree.write(f"{port}/{name}", f"{text}\n")
+    assert _rdma.read_devices(tree.root)[0]["counters"] == {
+        "link_downed": 1, "port_rcv_errors": 3, "port_xmit_discards": 5, "local_ack_timeout_err": 2, "out_of_sequence": 7, "roce_adp_retrans": 4,
+    }
+
+
+def test_pcie_interface_and_addresses(tree, recorded):
+    tree.gb10_pair()
+    home = "sys/devices/pci/0000:01:00.1"
+    for name, text in {
+        "current_link_width": "2", "max_link_width": "4", "max_link_speed": "32.0 GT/s PCIe", "net/enp1s0f1np1/carrier": "1",
+        "net/enp1s0f1np1/operstate": "up",
+    }.items():
+        tree.write(f"{home}/{name}", f"{text}\n")
+    facts, unread = read(tree, {"addresses": said(recorded("ip_address__iproute2_6.1.0__gb10__rails.json"))})
+    device = by_name(facts["devices"])["rocep1s0f1"]
+    assert device["pcie"] == {"speed": "32.0 GT/s", "width": 2, "max_speed": "32.0 GT/s", "max_width": 4}
+    assert (device["carrier"], device["netdev_state"], device["link_speed_mbps"]) == (True, "up", 200000)
+    assert "192.168.100.10/24" in device["addresses"]
+    assert by_name(facts["devices"])["rocep1s0f0"]["link_speed_mbps"] is None
+    assert unread == []
+
+
+def test_a_state_that_is_none_is_told(tree):
+    tree.rdma("rocep1s0f0", pci="0000:01:00.0", state="9: SLEEPY")
+    facts, unread = read(tree)
+    assert facts["devices"][0]["state"] is None
+    assert unread == [("/sys/class/infiniband/rocep1s0f0/ports/1/state", "not_understood", "9: SLEEPY")]
+
+
+TEXTS = st.one_of(
+    st.text(max_size=300),
+    st.lists(
+        st.one_of(
+            st.sampled_from((
+                "hca_id:", "\trocep1s0f0\n", "port:", "\t1\n", "state:", "PORT_ACTIVE (4)", "active_mtu:", "4096 (5)", "GID[", "0]:", "fe80::1, RoCE v2\n",
+                "CA '", "'\n", "Port 1:\n", "Rate: ", "200 Gb/sec (0X HDR)", "link ", "a/1 ", "state ACTIVE ", "physical_state ", "9" * 5000, "\u0660", "\x00",
+                "::ffff:1.2.3.4", "0000:0000:0000:0000:0000:ffff:c0a8:640a", "[", '{"ifname": "a", "addr_info": [{"local": 1, "prefixlen": []}]}', "]", "\n", " ",
+            )),
+            st.text(max_size=4),
+        ),
+        max_size=30,
+    ).map("".join),
+)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(TEXTS)
+def test_no_text_makes_a_parser_raise(text):
+    for parser in (
+        _rdma.parse_ibv_devinfo, _rdma.parse_ibstat, _rdma.parse_rdma_link, _rdma.parse_rate, _rdma.gid_ipv4,
+    ):
+        json.dumps(parser(text))
+    _rdma.port_reason(text, text, text, text)
+    with contextlib.suppress(ValueError):
+        _rdma.merge_addresses([{"netdev": "a"}], text)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_no_file_makes_the_reader_raise_and_what_it_does_not_read_is_told(data):
+    with tempfile.TemporaryDirectory() as folder:
+        device = pathlib.Path(folder, "sys/class/infiniband/rocep1s0f0")
+        for name in (
+            "fw_ver", "board_id", "node_type", "node_guid", "sys_image_guid", "device/uevent", "device/vendor", "device/class", "device/current_link_speed",
+            "device/current_link_width", "device/net/a/dev_port", "device/net/a/phys_port_name", "ports/1/state", "ports/1/phys_state", "ports/1/rate",
+            "ports/1/link_layer", "ports/1/gids/0", "ports/1/gid_attrs/types/0", "ports/1/gid_attrs/ndevs/0", "ports/1/hw_counters/out_of_buffer",
+        ):
+            (device / name).parent.mkdir(parents=True, exist_ok=True)
+            (device / name).write_text(data.draw(TEXTS), encoding="utf-8", errors="replace")
+        unread = []
+        verbs = data.draw(TEXTS)
+        facts = _rdma.read_rdma(folder, {"verbs": said(verbs), "addresses": said(data.draw(TEXTS))}, lambda *entry: unread.append(entry))
+        json.dumps(facts)
+        # A number of MTU that is not there is named.
+        if not _rdma.parse_ibv_devinfo(verbs):
+            assert "ibv_devinfo" in [entry[0] for entry in unread]
