@@ -1,4 +1,4 @@
-"""Write the generated parts of README.md and docs/variables.md from argument specs and module documentation.
+"""Write the generated parts of README.md, docs/variables.md and docs/findings.md from argument specs, documentation and data files.
 
 `--check` writes nothing and ends with 1 when a page is out of date.
 """
@@ -63,6 +63,42 @@ def option_rows(options: dict) -> list[list[str]]:
     return rows
 
 
+def finding_parts() -> dict[str, str]:
+    """The kinds of findings, and what is known of versions."""
+    folder = ROOT / "plugins/plugin_utils"
+    kinds = yaml.safe_load((folder / "findings.yml").read_text(encoding="utf-8"))
+    known = yaml.safe_load((folder / "known.yml").read_text(encoding="utf-8"))
+    rooms: dict[str, list[list[str]]] = {}
+    for name, row in kinds.items():
+        cure = row.get("cure") or ("(in the finding)" if row["visible"] in ("plan", "rails", "gate") else "nothing")
+        severity = row["severity"] + (", cured by site.yml" if row.get("cured_by") == "site" else "")
+        rooms.setdefault(name.partition(".")[0], []).append(
+            [f"`{name}`", severity, f"**{row['title']}.** {row['rule']}", row.get("cause", ""), cure, row["source"]]
+        )
+    header = ["id", "severity", "what and when", "cause", "cure", "source"]
+
+    def matches(row: dict) -> str:
+        which = [*row.get("exact", []), *(f"{start}*" for start in row.get("prefix", []))]
+        which += [f"{word} {row[word]}" for word in ("from", "below") if word in row]
+        only = f", {' and '.join(row['oem'])} only" if "oem" in row else ""
+        return f"{row['kind'].replace('_', ' ')} {', '.join(which)}{only}{', unless kho=off' if row.get('unless') else ''}"
+
+    bad = [
+        [f"`{row['id']}`", row["severity"], matches(row), row["symptom"], row["cure"], row["source"], row["strength"]] for row in known["known_bad"]
+    ]
+    floors = [
+        [f"`{row.get('finding', row['id'])}`", row["severity"], row["kind"].replace("_", " ") + (f" of {row['path']}" if "path" in row else ""),
+         str(row["minimum"]), row["cure"], row["source"]]
+        for row in known["floors"]
+    ]
+    return {
+        "findings": "".join(f"### {room}\n\n{table(header, rows)}\n" for room, rows in rooms.items()),
+        "known_bad": table(["id", "severity", "versions", "symptom", "cure", "source", "strength of the source"], bad),
+        "floors": table(["id", "severity", "of", "lowest", "cure", "source"], floors),
+        "counter_limits": table(["counter", "highest"], [[f"`{name}`", str(limit)] for name, limit in known["counter_limits"].items()]),
+    }
+
+
 def parts() -> dict[str, str]:
     """Every generated part by its name."""
     specs = role_specs()
@@ -80,6 +116,7 @@ def parts() -> dict[str, str]:
         "filters": table(["filter or lookup", "what it computes"], plugin_rows("filter") + plugin_rows("lookup")),
         "fleet": table(["variable", "type", "what it says"], option_rows(fleet["argument_specs"]["preflight"]["options"])),
         "options": options,
+        **finding_parts(),
     }
 
 
@@ -88,7 +125,7 @@ def main() -> int:
     check = "--check" in sys.argv[1:]
     generated = parts()
     stale = []
-    for page in (ROOT / "README.md", ROOT / "docs/variables.md"):
+    for page in (ROOT / "README.md", ROOT / "docs/variables.md", ROOT / "docs/findings.md"):
         old = page.read_text(encoding="utf-8")
         new = MARKED.sub(lambda match: match[1] + generated[match[2]] + match[3], old)
         if new != old:

@@ -14,8 +14,10 @@ import yaml
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 SEVERITIES = ("fail", "warn", "info", "ok")
-BAD_KINDS = ("kernel", "next_kernel", "driver", "nic_firmware", "bios", "bios_date", "dgx_os", "vbios")
-FLOOR_KINDS = ("driver", "nic_firmware", "disk_free_bytes", "inodes_free")
+BAD_KINDS = ("kernel", "next_kernel", "driver", "nic_firmware", "bios", "bios_date", "dgx_os", "vbios", "firmware", "package")
+FLOOR_KINDS = ("driver", "nic_firmware", "firmware", "package", "disk_free_bytes", "inodes_free")
+# What tells which firmware device or package a row is about.
+_WHICH = {"firmware": "guid", "package": "name"}
 _IDENTIFIER = re.compile(r"^[a-z_]+\.[a-z0-9_]+$")
 _TEXTS = ("symptom", "cure", "source", "strength", "from", "below", "path", "finding")
 
@@ -112,6 +114,9 @@ def _check_row(variable: str, row: t.Any, kinds: t.Sequence[str], floor: bool) -
     for key in ("exact", "prefix", "oem"):
         if key in row and not (isinstance(row[key], list) and all(isinstance(value, str) for value in row[key])):
             raise KnownError(f"{where}: {key} is {row[key]}; write it as a list of texts in quotes.")
+    which = _WHICH.get(row["kind"])
+    if which and not isinstance(row.get(which), str):
+        raise KnownError(f"{where}: {which} is missing; say which {row['kind']} it is about.")
     if floor:
         number = row["kind"] in ("disk_free_bytes", "inodes_free")
         minimum = row.get("minimum")
@@ -184,16 +189,16 @@ def silence(findings: t.Sequence[dict[str, t.Any]], silences: t.Any, nodes: t.Co
         As many findings, `silenced` set where a silence meets; then those about silences.
     """
     if not isinstance(silences or {}, dict):
-        return [*findings, finding("settings.silence", None, None, f"spark_silenced_findings is {silences}, which is no mapping.", "Write ID: reason.")]
+        return [*findings, finding("settings.silence", None, None, f"spark_silenced_findings is {silences}, which is no mapping.", "Write ID: reason.", evidence=str(silences))]
     reasons: dict[str, str] = {}
     about = []
     ids = {*catalogue(), *(found["id"] for found in findings)}
     for key, reason in (silences or {}).items():
         identifier, at, node = str(key).partition("@")
         if not isinstance(reason, str) or not reason.strip():
-            about.append(finding("settings.silence", None, None, f"spark_silenced_findings has {key} without a reason.", "Write why it may stay."))
+            about.append(finding("settings.silence", None, None, f"spark_silenced_findings has {key} without a reason.", "Write why it may stay.", evidence=f"{key}: {reason}"))
         elif identifier not in ids or (at and node not in nodes):
-            about.append(finding("settings.silence", None, None, f"spark_silenced_findings has {key}, which no finding is."))
+            about.append(finding("settings.silence", None, None, f"spark_silenced_findings has {key}, which no finding is.", evidence=f"{key}: {reason}"))
         else:
             reasons[str(key)] = reason.strip()
     silenced = [

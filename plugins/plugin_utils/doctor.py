@@ -82,7 +82,7 @@ def _interfaces(addresses: t.Iterable[str]) -> list[ipaddress.IPv4Interface]:
 
 
 def _size(count: float) -> str:
-    return f"{count / GIB:.1f} GiB"
+    return f"{count / GIB:.1f} GiB" if count >= GIB else f"{count / 1024**2:.0f} MiB"
 
 
 class Node:
@@ -189,7 +189,7 @@ def unread(node: Node) -> t.Iterator[Found]:
         if reason in said:
             yield Found(
                 f"facts.{reason}", f"{entry.get('source')} {said[reason]}, so that a part of the {entry.get('subset')} facts is unknown.",
-                str(entry.get("evidence") or ""),
+                str(entry.get("evidence") or entry.get("source")),
             )
 
 
@@ -216,23 +216,25 @@ def refusals(node: Node) -> t.Iterator[Found]:
         if become:
             yield Found("node.become", "The login user cannot become root.", str(refused.get("message")))
         else:
-            yield Found("node.refused", f"The check '{refused.get('task')}' failed: {refused.get('message')}")
+            yield Found("node.refused", f"The check '{refused.get('task')}' failed: {refused.get('message')}", f"task {refused.get('task')}")
     wheelhouse = _mapping(node.variables.get("vllm_wheelhouse_found"))
     if _texts(wheelhouse.get("problems")):
-        yield Found("toolchain.wheelhouse", " ".join(_texts(wheelhouse["problems"])))
+        problems = _texts(wheelhouse["problems"])
+        yield Found("toolchain.wheelhouse", " ".join(problems), f"{len(problems)} problems in {wheelhouse.get('path') or node.variables.get('spark_wheelhouse')}")
     model = _mapping(node.variables.get("model_source_found"))
     if model and node.plan.get("role") == "head":
         source = _mapping(node.plan.get("model")).get("source")
         problems = _texts(model.get("problems"))
         if model.get("exists") is False:
-            yield Found("model.source", f"spark_model_source is {source}, which is no folder on this head.")
+            yield Found("model.source", f"spark_model_source is {source}, which is no folder on this head.", f"{source}: exists false")
         elif problems:
             more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
-            yield Found("model.source", f"spark_model_source is {source}, where {'; '.join(problems[:3])}{more}.")
+            yield Found("model.source", f"spark_model_source is {source}, where {'; '.join(problems[:3])}{more}.", f"{len(problems)} problems in {source}")
     if _mapping(model.get("installed")).get("foreign"):
         name = _mapping(node.plan.get("model")).get("name")
         yield Found(
             "model.foreign", f"/var/lib/gb10/models/{name} (or the same with .partial or .old) was not put there by this collection.",
+            f"/var/lib/gb10/models/{name} has no mark of this collection",
         )
 
 
@@ -420,9 +422,16 @@ def mtu(node: Node) -> t.Iterator[Found]:
 # --- versions known to be bad, and lowest ones ------------------------------------------------------------------------------
 
 
-def _versions(node: Node, kind: str) -> list[str]:
+def _versions(node: Node, kind: str, row: t.Mapping[str, t.Any]) -> list[str]:
     values: list[t.Any] = []
-    if kind == "kernel":
+    if kind == "firmware":
+        values = [
+            device.get("version") for device in _rows(_mapping(node.platform.get("firmware")).get("devices"))
+            if row.get("guid") in (device.get("guid"), *_texts(device.get("guids")))
+        ]
+    elif kind == "package":
+        values = [package.get("version") for package in _rows(node.kernel.get("driver_packages")) if package.get("name") == row.get("name")]
+    elif kind == "kernel":
         values = [node.running_kernel]
     elif kind == "next_kernel":
         values = [node.kernel.get("next_boot")]
@@ -446,7 +455,8 @@ def _versions(node: Node, kind: str) -> list[str]:
 def _is_bad(node: Node, row: t.Mapping[str, t.Any], version: str) -> bool:
     if row.get("oem") and node.platform.get("oem") not in row["oem"]:
         return False
-    if row.get("unless") == "kho_off" and node.kernel.get("kho") == "off":
+    # Without a command line it is not known whether kho is off.
+    if row.get("unless") == "kho_off" and (node.kernel.get("kho") == "off" or not node.kernel.get("command_line")):
         return False
     if version in row.get("exact", []) or any(version.startswith(start) for start in row.get("prefix", [])):
         return True
@@ -461,10 +471,11 @@ def known_rows(node: Node, rows: t.Mapping[str, t.Sequence[t.Mapping[str, t.Any]
     if not node.is_spark:
         return
     for row in rows["known_bad"]:
-        for version in _versions(node, row["kind"]):
+        for version in _versions(node, row["kind"], row):
             if _is_bad(node, row, version):
                 yield Found(row["id"], f"{row['kind'].replace('_', ' ').capitalize()} {version} is known to be bad: {row.get('symptom') or row['cure']}",
-                            f"{row['kind']} {version}", severity=row["severity"], cure=row["cure"], source=row["source"])
+                            f"{row['kind']} {version}", severity=row["severity"], cure=row["cure"], source=row["source"],
+                            cause=row.get("symptom") or "This version is on the list of the site.")
     for row in rows["floors"]:
         yield from _floor(node, row)
 
@@ -485,10 +496,11 @@ def _floor(node: Node, row: t.Mapping[str, t.Any]) -> t.Iterator[Found]:
             yield Found(str(row.get("finding") or row["id"]), f"{row['path']} has {amount} free, and {wanted} are needed.",
                         f"{place.get('mount')} ({place.get('type')}): {key} {int(free)}", severity=row["severity"], cure=row["cure"], source=row["source"])
         return
-    for version in _versions(node, kind):
+    for version in _versions(node, kind, row):
         if version_key(version) < version_key(minimum):
             yield Found(str(row.get("finding") or row["id"]), f"{kind.replace('_', ' ').capitalize()} {version} is older than {minimum}.",
-                        f"{kind} {version}", severity=row["severity"], cure=row["cure"], source=row["source"])
+                        f"{kind} {version}, lowest {minimum}", severity=row["severity"], cure=row["cure"], source=row["source"],
+                        cause="It was not updated with the rest of the system.")
 
 
 # --- kernel, firmware, memory -----------------------------------------------------------------------------------------------
@@ -505,7 +517,7 @@ def boot(node: Node) -> t.Iterator[Found]:
         yield Found("kernel.next_boot_differs", f"The next boot takes {following}; {running} is running.", f"by {node.kernel.get('next_boot_rule')}")
     if node.kernel.get("pending_reboot") is True:
         packages = ", ".join(_texts(node.kernel.get("pending_reboot_packages"))[:8])
-        yield Found("kernel.pending_reboot", f"A reboot is pending{' for ' + packages if packages else ''}.", packages)
+        yield Found("kernel.pending_reboot", f"A reboot is pending{' for ' + packages if packages else ''}.", packages or "/run/reboot-required")
 
 
 @node_rule
@@ -560,6 +572,9 @@ def memory(node: Node) -> t.Iterator[Found]:
     if used > SWAP_USED_BYTES:
         yield Found("memory.swap", f"{_size(used)} are swapped out.", ", ".join(f"{area.get('path')} {area.get('used_bytes')}" for area in _rows(node.memory.get("swap"))))
     swappiness = _number(node.memory.get("swappiness"))
+    limit = _number(_mapping(node.memory.get("memlock")).get("hard"))
+    if node.is_spark and total and limit is not None and 0 <= limit < total / 2:
+        yield Found("memory.memlock", f"A login session may lock {_size(limit)} of memory.", f"memlock hard {int(limit)}, MemTotal {_size(total)}")
     if swap and swappiness is not None and swappiness > SWAPPINESS:
         yield Found("memory.swappiness", f"vm.swappiness is {int(swappiness)} with {_size(swap)} of swap.", f"swappiness {int(swappiness)}")
 
@@ -582,7 +597,6 @@ def strays(node: Node) -> t.Iterator[Found]:
 def stray_variables(node: Node) -> t.Iterator[Found]:
     """Variables that were set outside our units."""
     groups: dict[str, list[str]] = {}
-    severity: dict[str, str | None] = {}
     for entry in _rows(node.toolchain.get("environment")):
         name, value = str(entry.get("name")), str(entry.get("value") or "")
         place = f"{entry.get('file')}:{entry.get('line')}"
@@ -592,8 +606,10 @@ def stray_variables(node: Node) -> t.Iterator[Found]:
             if "nccl" in value.lower():
                 groups.setdefault("environment.preload", []).append(f"{name}={value} in {place}")
         elif name.startswith(("NCCL_", "GLOO_")):
-            groups.setdefault("environment.nccl", []).append(f"{name}={value} in {place}")
-            for remark in _remarks(node, name, value):
+            remarks = _remarks(node, name, value)
+            doubts = "".join(f", which {remark.what}" for remark in remarks if remark.severity == "warn")
+            groups.setdefault("environment.nccl", []).append(f"{name}={value} in {place}{doubts}")
+            for remark in remarks:
                 if remark.severity == "fail":
                     groups.setdefault("environment.nccl_wrong", []).append(f"{name} {remark.what} ({place})")
     what = {
@@ -603,8 +619,7 @@ def stray_variables(node: Node) -> t.Iterator[Found]:
         "environment.nccl_wrong": "Variables of NCCL cannot be right",
     }
     for identifier, lines in groups.items():
-        yield Found(identifier, f"{what[identifier]}: {'; '.join(lines[:4])}{' ...' if len(lines) > 4 else ''}.", "; ".join(lines[:20]),
-                    severity=severity.get(identifier))
+        yield Found(identifier, f"{what[identifier]}: {'; '.join(lines[:4])}{' ...' if len(lines) > 4 else ''}.", "; ".join(lines[:20]))
 
 
 def _remarks(node: Node, name: str, value: str) -> list[nccl.Remark]:
@@ -644,7 +659,7 @@ def services(node: Node) -> t.Iterator[Found]:
         yield Found("services.sshd_oom", f"The OOM killer's score adjustment of sshd is {int(score)}.", f"oom_score_adj {int(score)}")
     upgrades = _mapping(node.services.get("unattended_upgrades"))
     if upgrades.get("enabled") is True and upgrades.get("may_change_driver") is True:
-        yield Found("services.unattended", "unattended-upgrades may change the driver.", str(upgrades.get("evidence") or ""))
+        yield Found("services.unattended", "unattended-upgrades may change the driver.", str(upgrades.get("evidence") or "enabled, may_change_driver"))
     lock = _mapping(node.services.get("apt_lock"))
     if lock:
         yield Found("services.apt_lock", f"{lock.get('holder')} (process {lock.get('pid')}) holds apt's lock.", f"pid {lock.get('pid')}")
@@ -741,6 +756,21 @@ def versions(nodes: t.Sequence[Node]) -> t.Iterator[tuple[str | None, Found]]:
     yield from _differ("cluster.python", nodes, lambda node: node.toolchain.get("python"), "Python differs")
     yield from _differ("cluster.release", nodes, lambda node: _mapping(node.toolchain.get("release")).get("key"), "The release differs")
     yield from _differ("cluster.nccl", nodes, _release_nccl, "The release's NCCL differs")
+
+
+@cluster_rule
+def next_boots(nodes: t.Sequence[Node]) -> t.Iterator[tuple[str | None, Found]]:
+    """What will be equal or not after a reboot, or after an update."""
+    if len({node.running_kernel for node in nodes if node.running_kernel}) == 1:
+        yield from _differ("cluster.next_kernel", nodes, lambda node: node.kernel.get("next_boot"), "Different kernels boot next")
+    held = {
+        node.name: {name for name in _texts(node.kernel.get("held")) if "nvidia" in name or name.startswith("linux-")}
+        for node in nodes if isinstance(node.kernel.get("held"), list)
+    }
+    uneven = sorted(set().union(*held.values()) - set.intersection(*held.values())) if held else []
+    if uneven:
+        listed = ", ".join(f"{name} on {' and '.join(node for node, own in held.items() if name in own)} only" for name in uneven[:8])
+        yield None, Found("cluster.held", f"Packages on hold differ: {listed}.", listed)
 
 
 @cluster_rule
@@ -887,7 +917,7 @@ def diagnose(
     try:
         rows: t.Mapping[str, t.Any] = known_with(settings["spark_known_bad"], settings["spark_floors"])
     except KnownError as error:
-        findings.append(finding("settings.known", None, None, str(error), ""))
+        findings.append(finding("settings.known", None, None, str(error), evidence="spark_known_bad, spark_floors"))
         rows = known_with(None, None)
     for node in looked_at:
         for found in itertools.chain(*(rule(node) for rule in NODE_RULES), known_rows(node, rows)):

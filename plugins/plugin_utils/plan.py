@@ -498,11 +498,14 @@ class _Cluster:
                 "plan.rail_is_management", node,
                 f"{port['netdev']} would become a rail, and it is the link by which this node is reached.",
                 "Choose another cage with spark_cage or other rails with spark_rail_addresses.",
+                evidence=f"{port['netdev']}: {', '.join(interface.get('addresses') or []) or 'no address'}"
+                f"{', default route' if interface.get('default_route') else ''}",
             )
         if self._link(node, port) == "down":
             self.fail(
                 "plan.link_down", node, f"The link of rail {port['netdev']} ({port['name']}, cage {port.get('cage')}) is down.",
                 f"{CABLE_CURE} If the cable is in the other cage, set spark_cage.",
+                evidence=f"{port['netdev']}: no carrier; {port['name']}: {port.get('state')}, {port.get('phys_state')}",
             )
         others = [
             text for text in interface.get("addresses") or []
@@ -513,6 +516,7 @@ class _Cluster:
                 "plan.rail_has_address", node,
                 f"{port['netdev']} has {', '.join(others)} already and gets {address}/{network.prefixlen} beside it.",
                 "To keep what is there, write it into spark_rail_addresses.",
+                evidence=f"{port['netdev']}: {', '.join(others)}",
             )
         return {
             "netdev": port["netdev"],
@@ -534,7 +538,7 @@ class _Cluster:
         if not ports:
             self.fail(
                 "plan.no_rdma_device", node, "This node shows no RoCE port, so it has no rail: without a cable the card leaves the bus.",
-                CABLE_CURE, evidence=str(self.facts[node].get("rdma", {}).get("reason") or ""),
+                CABLE_CURE, evidence=str(self.facts[node].get("rdma", {}).get("reason") or "rdma.devices is empty"),
             )
             return []
         cages: dict[str, list[dict]] = {}
@@ -571,6 +575,7 @@ class _Cluster:
                         finding(
                             "plan.cage_chosen", "info", node, f"Cages {_listed(fitting)} would both do, and {fitting[0]} is taken.",
                             "Set spark_cage to use the other one.",
+                            evidence=", ".join(f"{cage}: {' '.join(links[cage])}" for cage in fitting),
                         )
                     )
                 return cages[fitting[0]]
