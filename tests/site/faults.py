@@ -98,7 +98,6 @@ INPUTS = [
     Input("plan.subnet_full", {"spark_rail_subnets": ["192.168.100.0/30", "192.168.101.0/30"], "spark_tensor_parallel": 3}, ({}, {}, {}), 2),
     Input("plan.subnet_in_use", {"spark_rail_subnets": ["management", "192.168.101.0/24"]}),
     Input("plan.rail_missing", hosts=({"spark_rail_addresses": {"eth7": "192.168.100.10/24"}}, {})),
-    Input("plan.cage_missing", {"spark_cage": "p7"}),
     Input("plan.cage_conflict", hosts=({"spark_cage": "p1", **rails("192.168.100.10/24", "192.168.101.10/24")}, {})),
     Input("plan.twin_missing", hosts=({"spark_rail_addresses": {RAIL: "192.168.100.10/24"}}, {})),
     Input("plan.address", hosts=(rails("192.168.100.0/24", "192.168.101.10/24"), {})),
@@ -119,8 +118,8 @@ INPUTS = [
 # A broken profile, and one that no CPU serves.
 PROFILES = {
     "broken": "name: broken\nmodel: 7\n",
-    "elsewhere": "name: elsewhere\nmodel: tiny\nserved_name: tiny\ntensor_parallel: 2\ntoolchains: [cuda-13.0]\n"
-    "smoke:\n  messages:\n    - {role: user, content: What are you?}\n  expect: model\n  max_tokens: 8\n",
+    "elsewhere": "name: elsewhere\nmodel: tiny\nserved_name: tiny\ntensor_parallel: 2\ntoolchains: [cuda-13.0]\nengine: {enforce-eager: true}\n"
+    "smoke:\n  messages:\n    - role: user\n      content: What are you?\n  expect: a model\n  max_tokens: 8\n",
 }
 # Shown by inventories of their own.
 INVENTORIES = ("plan.no_cluster", "plan.no_facts", "plan.host_in_no_cluster", "plan.host_in_two_clusters", "rdma.no_cable")
@@ -222,16 +221,22 @@ BATCHES: dict[str, list[Fault]] = {
         files("kernel.next_boot_no_module", A, f"mv /lib/modules/{KERNEL}/kernel/nvidia-580-open /var/tmp/\n",
               f"mv /var/tmp/nvidia-580-open /lib/modules/{KERNEL}/kernel/\n"),
         Fault("kernel.next_boot_differs", (A, B)),
+        Fault("cluster.next_kernel", (), on={B: f"cp -a /boot/grub/grub.cfg /var/tmp/; sed -i s/{KERNEL}/6.17.0-1014-nvidia/ /boot/grub/grub.cfg\n"},
+              off={B: "mv /var/tmp/grub.cfg /boot/grub/grub.cfg\n"}),
         edited("kernel.interrupted", A, "/var/lib/dpkg/status", "/^Package: nvidia-utils-580$/,/^$/ s/^Status: .*/Status: install ok half-configured/"),
         edited("driver.packages_differ", B, "/var/lib/dpkg/status", "/^Package: nvidia-modprobe$/,/^$/ s/^Version: .*/Version: 610.57.04-1ubuntu1/"),
         files("kernel.held", B, "echo nvidia-driver-580-open hold | dpkg --set-selections\n",
               "echo nvidia-driver-580-open install | dpkg --set-selections\n"),
+        Fault("cluster.held", ()),
         files("kernel.pending_reboot", B, "touch /run/reboot-required; echo linux-image >/run/reboot-required.pkgs\n", "rm /run/reboot-required*\n"),
         hardware("memory.swap", A, proc__swaps=[{"path": "/swap.img", "type": "file", "size_kb": 16777212, "used_kb": 13000000}]),
         files("memory.swappiness", A, "cp /proc/sys/vm/swappiness /var/tmp/; echo 60 >/proc/sys/vm/swappiness\n",
               "cat /var/tmp/swappiness >/proc/sys/vm/swappiness; rm /var/tmp/swappiness\n"),
         hardware("memory.page_cache", A, meminfo=MEMORY),
         hardware("memory.less", B, meminfo={"MemTotal": 115000000}),
+        # Limits are those of the login, so that kept connections must end.
+        files("memory.memlock", B, "echo '* - memlock 64' >/etc/security/limits.d/95-low.conf; pkill -x -u spark sshd || true\n",
+              "rm /etc/security/limits.d/95-low.conf; pkill -x -u spark sshd || true\n"),
         small_disk("disk.space", A, "/opt/gb10", "size=64m"),
         small_disk("disk.inodes", B, "/var/lib/gb10", "nr_inodes=64"),
         files("environment.visible_devices", A, "echo CUDA_VISIBLE_DEVICES=1 >>/etc/environment\n", "sed -i /CUDA_VISIBLE_DEVICES/d /etc/environment\n"),
@@ -259,7 +264,7 @@ BATCHES: dict[str, list[Fault]] = {
               "rm /etc/apt/sources.list.d/secret.list\n"),
         written("names.own", A, "/etc/hosts", "127.0.0.1 localhost\n203.0.113.9 spark-a"),
         written("names.peer", B, "/etc/hosts", "127.0.0.1 localhost\n127.0.1.1 spark-b\n203.0.113.9 spark-a"),
-        Fault("cluster.machine_id", (A, B), on={
+        Fault("cluster.machine_id", (), on={
             node: "cp -a /etc/machine-id /var/tmp/; echo 0123456789abcdef0123456789abcdef >/etc/machine-id\n" for node in (A, B)
         }, off={node: "mv /var/tmp/machine-id /etc/machine-id\n" for node in (A, B)}),
         Fault("settings.silence", (), variables={"spark_silenced_findings": {"no.such_finding": "because"}}),
@@ -327,7 +332,8 @@ BATCHES: dict[str, list[Fault]] = {
             A: f"ip address replace 192.168.100.10/24 dev {RAIL}; ip address replace 192.168.100.12/24 dev {TWIN}\n",
             B: f"ip address replace 192.168.100.10/24 dev {RAIL}\n",
         }, off=RAILS_DOWN),
-        Fault("names.address_twice", (A, B)),
+        Fault("names.address_twice", ()),
+        hardware("plan.cage_missing", B, rdma__port_names=False, rdma__psid=""),
     ],
     "cables and cards": [
         Fault("plan.link_down", (A,), state={A: {f"rails.{RAIL}.cable": False, f"rails.{TWIN}.cable": False}}),
@@ -349,4 +355,4 @@ NOT_SHOWN: dict[str, str] = {
     "plan.no_management_address": "Nodes of a lab are reached over IPv4, so that their management interface has an address.",
 }
 # There in a healthy lab too: its kernel is the host's, its names are those of a fresh node, and nothing has set up its rails.
-AT_REST = ("kernel.next_boot_differs", "names.own", "services.sshd_oom", "rail.no_address", "mtu.low")
+AT_REST = ("memory.memlock", "kernel.next_boot_differs", "names.own", "services.sshd_oom", "rail.no_address", "mtu.low")

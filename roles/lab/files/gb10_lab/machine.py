@@ -211,7 +211,8 @@ class Machine:
                 self._link(f"infiniband/{function.device}/device", f"../../../bus/pci/devices/{function.pci}")
                 self._link(f"pci/{function.pci}/infiniband/{function.device}", f"../../../../../class/infiniband/{function.device}")
             # A veth has no phys_port_name and no PCI parent: the card's side of sysfs has both, and the rest from the veth.
-            wanted[f"pci/{function.pci}/net/{function.netdev}/phys_port_name"] = f"{function.cage}\n"
+            if self.state["rdma"]["port_names"]:
+                wanted[f"pci/{function.pci}/net/{function.netdev}/phys_port_name"] = f"{function.cage}\n"
             for name in NETDEV_FILES:
                 self._link(f"pci/{function.pci}/net/{function.netdev}/{name}", f"../../../../../../class/net/{function.netdev}/{name}")
         for number in range(virtual):

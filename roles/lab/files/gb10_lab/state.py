@@ -56,7 +56,7 @@ def healthy(lab: str, node: str) -> dict:
             "utilization": 0,
             "sm_clock": 208,
         },
-        "rdma": {"present": True, "firmware": "28.45.4028", "psid": "NVD0000000087", "virtual_functions": 0, "driver": True},
+        "rdma": {"present": True, "firmware": "28.45.4028", "psid": "NVD0000000087", "virtual_functions": 0, "driver": True, "port_names": True},
         "rails": {
             function.netdev: {
                 "cable": True, "link_gbps": 200, "speed_gbps": 97.98, "gid_shift": 0, "gids": True, "middle_mtu": 9216,
