@@ -189,14 +189,16 @@ def silence(findings: t.Sequence[dict[str, t.Any]], silences: t.Any, nodes: t.Co
         As many findings, `silenced` set where a silence meets; then those about silences.
     """
     if not isinstance(silences or {}, dict):
-        return [*findings, finding("settings.silence", None, None, f"spark_silenced_findings is {silences}, which is no mapping.", "Write ID: reason.", evidence=str(silences))]
+        what = f"spark_silenced_findings is {silences}, which is no mapping."
+        return [*findings, finding("settings.silence", None, None, what, "Write ID: reason.", evidence=str(silences))]
     reasons: dict[str, str] = {}
     about = []
     ids = {*catalogue(), *(found["id"] for found in findings)}
     for key, reason in (silences or {}).items():
         identifier, at, node = str(key).partition("@")
         if not isinstance(reason, str) or not reason.strip():
-            about.append(finding("settings.silence", None, None, f"spark_silenced_findings has {key} without a reason.", "Write why it may stay.", evidence=f"{key}: {reason}"))
+            what = f"spark_silenced_findings has {key} without a reason."
+            about.append(finding("settings.silence", None, None, what, "Write why it may stay.", evidence=f"{key}: {reason}"))
         elif identifier not in ids or (at and node not in nodes):
             about.append(finding("settings.silence", None, None, f"spark_silenced_findings has {key}, which no finding is.", evidence=f"{key}: {reason}"))
         else:

@@ -220,7 +220,8 @@ def refusals(node: Node) -> t.Iterator[Found]:
     wheelhouse = _mapping(node.variables.get("vllm_wheelhouse_found"))
     if _texts(wheelhouse.get("problems")):
         problems = _texts(wheelhouse["problems"])
-        yield Found("toolchain.wheelhouse", " ".join(problems), f"{len(problems)} problems in {wheelhouse.get('path') or node.variables.get('spark_wheelhouse')}")
+        folder = wheelhouse.get("path") or node.variables.get("spark_wheelhouse")
+        yield Found("toolchain.wheelhouse", " ".join(problems), f"{len(problems)} problems in {folder}")
     model = _mapping(node.variables.get("model_source_found"))
     if model and node.plan.get("role") == "head":
         source = _mapping(node.plan.get("model")).get("source")
@@ -415,7 +416,8 @@ def mtu(node: Node) -> t.Iterator[Found]:
     for port in ports:
         active, expected = _number(port.get("active_mtu")), _number(port.get("expected_active_mtu"))
         if active and expected and active != expected:
-            yield Found("mtu.active", f"{port.get('name')} uses an MTU of {int(active)}, and {int(expected)} follows from {port.get('netdev_mtu')} of {port['netdev']}.",
+            said = f"{port.get('name')} uses an MTU of {int(active)}, and {int(expected)} follows from {port.get('netdev_mtu')} of {port['netdev']}."
+            yield Found("mtu.active", said,
                         f"active_mtu {int(active)}, interface {port.get('netdev_mtu')}")
 
 
@@ -570,7 +572,8 @@ def memory(node: Node) -> t.Iterator[Found]:
     used = max([swap - left if swap is not None and left is not None else 0,
                 sum(_number(area.get("used_bytes")) or 0 for area in _rows(node.memory.get("swap")))])
     if used > SWAP_USED_BYTES:
-        yield Found("memory.swap", f"{_size(used)} are swapped out.", ", ".join(f"{area.get('path')} {area.get('used_bytes')}" for area in _rows(node.memory.get("swap"))))
+        areas = ", ".join(f"{area.get('path')} {area.get('used_bytes')}" for area in _rows(node.memory.get("swap")))
+        yield Found("memory.swap", f"{_size(used)} are swapped out.", f"used {int(used)} bytes: {areas or 'areas unknown'}")
     swappiness = _number(node.memory.get("swappiness"))
     limit = _number(_mapping(node.memory.get("memlock")).get("hard"))
     if node.is_spark and total and limit is not None and 0 <= limit < total / 2:
@@ -653,7 +656,11 @@ def services(node: Node) -> t.Iterator[Found]:
         yield Found("services.cdi", f"Docker is installed, and {reason}.", f"cdi_enabled {docker.get('cdi_enabled')}, files {docker.get('cdi_files')}")
     earlyoom = _mapping(node.services.get("earlyoom"))
     if earlyoom.get("active") is True or node.unit_is_active("earlyoom"):
-        yield Found("services.earlyoom", "earlyoom is active.", f"arguments: {earlyoom.get('arguments') or 'default'}")
+        arguments = str(earlyoom.get("arguments") or "")
+        # It acts when memory and swap are both short, and with a swappiness of 0 swap stays free; -s 100 takes swap out of that.
+        inert = node.memory.get("swappiness") == 0 and _number(node.memory.get("swap_total_bytes")) and not re.search(r"-s\s*100\b", arguments)
+        yield Found("services.earlyoom", f"earlyoom is active{', and with vm.swappiness 0 it never acts' if inert else ''}.",
+                    f"arguments: {arguments or 'default'}; swappiness {node.memory.get('swappiness')}")
     score = _number(node.services.get("sshd_oom_score_adjust"))
     if node.is_spark and score is not None and score >= 0:
         yield Found("services.sshd_oom", f"The OOM killer's score adjustment of sshd is {int(score)}.", f"oom_score_adj {int(score)}")

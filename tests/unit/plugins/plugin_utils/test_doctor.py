@@ -168,7 +168,9 @@ SHOWN = {
     "environment.nccl": (variable("NCCL_IB_GID_INDEX", "3"), A, "warn", "NCCL_IB_GID_INDEX=3 in /etc/environment:4, which is 3, and the table"),
     "environment.nccl_wrong": (variable("NCCL_IB_GID_INDEX", "2"), A, "fail", "which is RoCE v1 192.168.100.10 on rocep1s0f0"),
     "environment.preload": (variable("LD_PRELOAD", "/opt/lib/libnccl.so.2"), A, "warn", "libnccl.so.2"),
-    "apt.conflict": (setting("toolchain", repository_conflicts=[{"uri": "https://x.invalid/", "files": ["a", "b"], "keys": ["k", None]}]), A, "fail", "k, none"),
+    "apt.conflict": (
+        setting("toolchain", repository_conflicts=[{"uri": "https://x.invalid/", "files": ["a", "b"], "keys": ["k", None]}]), A, "fail", "k, none",
+    ),
     "services.cdi": (setting("services", docker={"installed": True, "cdi_files": [], "cdi_enabled": True}), A, "warn", "files []"),
     "services.earlyoom": (setting("services", earlyoom={"installed": True, "active": True, "arguments": "-m 5"}), A, "warn", "-m 5"),
     "services.sshd_oom": (setting("services", sshd_oom_score_adjust=0), A, "info", "oom_score_adj 0"),
@@ -353,7 +355,8 @@ def test_versions_compare_by_parts():
 def test_rows_of_the_site(pair):
     pair.variables[A].update(
         spark_known_bad=[
-            {"id": "site.pd", "kind": "firmware", "guid": "dd1a238a-5f8e-46bd-9401-a88da99c5a96", "exact": ["0.5.22"], "severity": "warn", "cure": "Update it."},
+            {"id": "site.pd", "kind": "firmware", "guid": "dd1a238a-5f8e-46bd-9401-a88da99c5a96", "exact": ["0.5.22"], "severity": "warn",
+             "cure": "Update it."},
             {"id": "site.modprobe", "kind": "package", "name": "nvidia-modprobe", "prefix": ["580.142"], "severity": "info", "cure": "Hold it."},
         ],
         spark_floors=[{"id": "driver.floor", "kind": "driver", "minimum": "580.159.03", "severity": "warn", "cure": "Update it."}],
@@ -362,3 +365,12 @@ def test_rows_of_the_site(pair):
     assert found["site.pd", A]["evidence"] == "firmware 0.5.22"
     assert found["site.modprobe", B]["severity"] == "info"
     assert (found["driver.floor", A]["severity"], found["driver.floor", A]["source"]) == ("warn", "the inventory's spark_floors")
+
+
+@pytest.mark.parametrize("arguments, swappiness, inert", [("-m 5", 0, True), ("-m 4,2 -s 100,100", 0, False), (None, 1, False)])
+def test_earlyoom_that_never_acts(pair, arguments, swappiness, inert):
+    pair.a["services"]["earlyoom"] = {"installed": True, "active": True, "arguments": arguments}
+    pair.a["memory"]["swappiness"] = swappiness
+    found = next(one for one in diagnose(pair) if one["id"] == "services.earlyoom")
+    assert ("never acts" in found["what"]) is inert
+    assert f"swappiness {swappiness}" in found["evidence"]
