@@ -143,8 +143,11 @@ class Node:
         return None
 
     def own_addresses(self) -> set[str]:
-        """Every IPv4 address of the node."""
-        return {str(interface.ip) for row in _rows(self.platform.get("interfaces")) for interface in _interfaces(_texts(row.get("addresses")))}
+        """Every IPv4 address of the node; empty unless those of all of its interfaces are known."""
+        rows = _rows(self.platform.get("interfaces"))
+        if not all(isinstance(row.get("addresses"), list) for row in rows):
+            return set()
+        return {str(interface.ip) for row in rows for interface in _interfaces(_texts(row["addresses"]))}
 
     @property
     def serves(self) -> bool:
