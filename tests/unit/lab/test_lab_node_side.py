@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-import all_reduce_perf
 import ib_write_bw
+import nccl_tests
 import pytest
 import rails
 
@@ -47,19 +47,19 @@ def test_the_gid_that_is_picked_without_asking():
 def test_devices_are_chosen_as_nccl_does(monkeypatch, selector, expected):
     monkeypatch.setattr(rails, "devices", lambda: ["mlx5_1", "mlx5_10", "roceP2p1s0f0"])
     monkeypatch.setenv("NCCL_IB_HCA", selector)
-    assert all_reduce_perf.chosen_devices() == expected
+    assert nccl_tests.chosen_devices() == expected
 
 
 def test_sizes_of_nccl_tests():
-    assert [all_reduce_perf.size_of(text) for text in ("8", "32M", "16G")] == [8, 32 * 2**20, 16 * 2**30]
+    assert [nccl_tests.size_of(text) for text in ("8", "32M", "16G")] == [8, 32 * 2**20, 16 * 2**30]
 
 
 def test_a_pair_with_two_rails_reaches_24_gigabytes(capsys):
-    all_reduce_perf.print_rows(all_reduce_perf.options(["-b", "1G", "-e", "16G", "-f", "2"]), 2, "IB", 2 * 97.98)
+    nccl_tests.print_rows("all_reduce", nccl_tests.options(["-b", "1G", "-e", "16G", "-f", "2"]), 2, "IB", 2 * 97.98)
     average = next(line for line in capsys.readouterr().out.splitlines() if "Avg bus bandwidth" in line)
     assert 23.5 < float(average.split(":")[1]) < 24.1
 
 
 def test_a_rank_alone_has_no_bus_bandwidth(capsys):
-    all_reduce_perf.print_rows(all_reduce_perf.options(["-b", "1M", "-e", "16M", "-f", "4"]), 1, "IB", 0.0)
+    nccl_tests.print_rows("all_reduce", nccl_tests.options(["-b", "1M", "-e", "16M", "-f", "4"]), 1, "IB", 0.0)
     assert "# Avg bus bandwidth    : 0 \n" in capsys.readouterr().out

@@ -67,7 +67,7 @@ def test_values_from_a_command_line(healthy, key, text, value):
         ("rails.enp1s0f0np0.counters", {"colour": 1}, "has no counter 'colour'"),
         ("rails.enp1s0f0np0.counters", {"symbol_error": "many"}, "symbol_error takes a number"),
         ("rails.enp1s0f0np0.link_layer", "Token Ring", "is Ethernet or InfiniBand, not Token Ring"),
-        ("tools.hang", ["ls"], "tools.hang names some of all_reduce_perf, "),
+        ("tools.hang", ["ls"], "tools.hang names some of all_gather_perf, "),
         ("tools.fail.ls", "no", "is not a key"),
         ("gpu.processes", [{"pid": 1}], r"gpu.processes\[0\] must have pid, name, used_mib"),
         ("gpu.processes", [{"pid": "1", "name": "x", "used_mib": 1}], r"gpu.processes\[0\].pid takes a number"),

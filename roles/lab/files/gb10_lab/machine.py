@@ -19,7 +19,7 @@ from . import answers, host, layout, network, rdma, record, state, system
 FILES = Path(__file__).resolve().parent.parent
 STAND_INS = FILES / "stand_ins"
 # Where each stand-in lies on a node: where the real tool does.
-TOOL_FOLDERS = {"ibdev2netdev": "usr/sbin", "dmidecode": "usr/sbin", "all_reduce_perf": "usr/local/bin"}
+TOOL_FOLDERS = {"ibdev2netdev": "usr/sbin", "dmidecode": "usr/sbin", **dict.fromkeys(("all_gather_perf", "all_reduce_perf"), "usr/local/bin")}
 LAB_FOLDER = "/usr/lib/gb10-lab"
 # nspawn ends so when the node asked for a reboot.
 REBOOT = 133

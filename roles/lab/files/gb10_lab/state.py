@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 
 from . import layout, rdma
 
@@ -16,7 +17,9 @@ CHOICES = {
     "gpu.inforom": ("ok", "corrupted"),
 }
 # Programs of the lab that can be made to hang.
-STAND_INS = ("all_reduce_perf", "dmidecode", "fwupdmgr", "ib_write_bw", "ibdev2netdev", "ibv_devinfo", "nvidia-smi")
+STAND_INS = (
+    "all_gather_perf", "all_reduce_perf", "dmidecode", "fwupdmgr", "ib_write_bw", "ibdev2netdev", "ibv_devinfo", "mpirun", "nvidia-smi", "orted",
+)
 # What fwupd writes of a device only at times, with a sample that gives its kind.
 FIRMWARE_AT_TIMES = {"UpdateState": 2, "UpdateError": "", "UpdateMessage": "", "Summary": "", "Serial": "", "ParentDeviceId": "", "Releases": []}
 PROCESS = {"pid": 0, "name": "", "used_mib": 0}
@@ -26,6 +29,7 @@ KINDS = {str: "a text", int: "a number", float: "a number", bool: "true or false
 
 # The kernel of DGX OS whose files lie on each node; the one that runs is the host's.
 KERNEL = "6.17.0-1029-nvidia"
+NCCL_BUILD_ID = "4a5e1f0c2b6d4c0b9f1d7e6a5b4c3d2e1f0a9b8c"
 
 
 class StateError(ValueError):
@@ -67,7 +71,15 @@ def healthy(lab: str, node: str) -> dict:
             }
             for function in layout.FUNCTIONS
         },
-        "nccl": {"socket_gbytes": 3.76},
+        "nccl": {
+            "socket_gbytes": 3.76,
+            "sockets": False,  # a plugin that drops to sockets whatever NCCL_NET says
+            "gbytes": 0.0,  # what NCCL gets at most of good rails; 0: all of them
+            "wrong": 0,  # values of each comparison that come out wrong
+            "single_rank": False,  # nccl-tests built without MPI
+            "version": "2.28.3",
+            "build_id": NCCL_BUILD_ID,
+        },
         "dmi": {
             "sys_vendor": "NVIDIA",
             "product_name": "NVIDIA_DGX_Spark",
@@ -199,6 +211,10 @@ def check(key: str, value: object, sample: object) -> object:
         raise StateError(f"{key} is Ethernet or InfiniBand, not {value}.")
     if key == "tools.hang" and set(value) - set(STAND_INS):  # type: ignore[call-overload]
         raise StateError(f"tools.hang names some of {', '.join(STAND_INS)}, not {json.dumps(value)}.")
+    if key == "nccl.build_id" and not re.fullmatch(r"(?:[0-9a-f]{2}){4,64}", value):  # type: ignore[arg-type]
+        raise StateError(f"{key} is a build id in hexadecimal, not {value}.")
+    if key == "nccl.version" and not re.fullmatch(r"\d+\.\d+\.\d+", value):  # type: ignore[arg-type]
+        raise StateError(f"{key} is a version as 2.28.3, not {value}.")
     rows = {"gpu.processes": PROCESS, "proc.swaps": SWAP}.get(key)
     if rows is not None:
         for number, row in enumerate(value):  # type: ignore[arg-type, var-annotated]

@@ -1,28 +1,38 @@
 # Copyright (c) 2026 gb10.fleet developers
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""all_reduce_perf of nccl-tests 2.19: one rank a node. Ranks meet as NCCL does without MPI's help, at NCCL_COMM_ID; the
-choice of network follows the NCCL variables; bytes go over the rails to the next rank; the speed is the state's."""
+"""all_reduce_perf and all_gather_perf of nccl-tests 2.19: one rank a node. Open MPI tells the rank, as its environment of a process has it,
+and NCCL_COMM_ID where ranks meet; the choice of network follows the NCCL variables; bytes go over the rails to the next rank; speed and
+faults are the state's."""
 
 from __future__ import annotations
 
 import argparse
 import ipaddress
 import json
+import mmap
 import os
 import socket
+import struct
 import subprocess
 import sys
 import time
 
 import rails
 
-VERSION = "# nccl-tests version 2.19.6 nccl-headers=22803 nccl-library=22803"
-NCCL_FAILURE = 3
+# Operation and root that a row names, and the bytes that a link carries for one of the buffer.
+COLLECTIVES = {
+    "all_reduce": ("sum", lambda ranks: 2 * (ranks - 1) / ranks),
+    "all_gather": ("none", lambda ranks: (ranks - 1) / ranks),
+}
+NCCL_FAILURE, WRONG_VALUES = 3, 1
+LIBRARIES = "/run/gb10-lab-nccl"
 # What NCCL gets out of the wire: 24 GB/s of two rails at 98 Gb/s each.
 EFFICIENCY = 0.98
 LATENCY_US = {"IB": 22.0, "Socket": 60.0}
 MEETING_LIMIT = 60
+# The real ones take seconds to measure.
+SECONDS_TO_MEASURE = 0.6
 
 
 class NcclError(Exception):
@@ -35,7 +45,7 @@ def size_of(text: str) -> int:
 
 
 def options(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="all_reduce_perf", allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog="nccl-tests", allow_abbrev=False)
     parser.add_argument("-b", "--minbytes", type=size_of, default=32 * 2**20)
     parser.add_argument("-e", "--maxbytes", type=size_of, default=32 * 2**20)
     parser.add_argument("-f", "--stepfactor", type=int, default=0)
@@ -55,6 +65,30 @@ def rank_and_size() -> tuple[int, int]:
         if rank in os.environ and size in os.environ:
             return int(os.environ[rank]), int(os.environ[size])
     return 0, 1
+
+
+def code_of(version: str) -> int:
+    """2.28.3 is 22803."""
+    major, minor, patch = (int(part) for part in version.split("."))
+    return major * 10000 + minor * 100 + patch
+
+
+def library(build_id: str) -> bytes:
+    """An ELF file with nothing but a build id."""
+    value = bytes.fromhex(build_id)
+    note = struct.pack("<III", 4, len(value), 3) + b"GNU\0" + value + b"\0" * (-len(value) % 4)
+    head = b"\x7fELF\x02\x01\x01" + b"\0" * 9 + struct.pack("<HHIQQQIHHHHHH", 3, 183, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0)
+    return head + struct.pack("<IIQQQQQQ", 4, 4, 120, 0, 0, len(note), len(note), 4) + note
+
+
+def load_library(nccl: dict) -> mmap.mmap:
+    """What a program that is linked with NCCL has in its memory map."""
+    path = os.path.join(LIBRARIES, f"libnccl.so.{nccl['version']}-{nccl['build_id'][:8]}")
+    os.makedirs(LIBRARIES, exist_ok=True)
+    with open(path, "wb") as handle:
+        handle.write(library(nccl["build_id"]))
+    with open(path, "rb") as handle:
+        return mmap.mmap(handle.fileno(), 0, prot=mmap.PROT_READ)
 
 
 def chosen_devices() -> list[str]:
@@ -93,21 +127,24 @@ class Rank:
         self.number, self.size = number, size
         self.host = socket.gethostname()
         self.debug = os.environ.get("NCCL_DEBUG", "").upper() in ("INFO", "TRACE")
-        self.sinks: list[rails.Sink] = []
+        self.log = open(os.environ["NCCL_DEBUG_FILE"], "w") if os.environ.get("NCCL_DEBUG_FILE") else sys.stdout
 
-    def info(self, text: str) -> None:
-        if self.debug:
-            print(f"{self.host}:{os.getpid()}:{os.getpid()} [0] NCCL INFO {text}", flush=True)
+    def info(self, text: str, level: str = "INFO") -> None:
+        if self.debug or level == "WARN":
+            print(f"{self.host}:{os.getpid()}:{os.getpid()} [0] NCCL {level} {text}", file=self.log, flush=True)
 
     def describe(self) -> dict:
         """What the others must know of this rank: its network and where it takes bytes."""
         found = interfaces()
         name, address = socket_interface(found)
-        self.info(f"Bootstrap: Using {name}:{address}<0>")
-        self.info("NCCL version 2.28.3+cuda13.0")
         state = rails.links()
+        nccl, wanted_network = state["nccl"], os.environ.get("NCCL_NET", "")
+        self.info(f"Bootstrap: Using {name}:{address}<0>")
+        self.info(f"NCCL version {nccl['version']}+cuda13.0")
         ends = []
-        if os.environ.get("NCCL_IB_DISABLE", "0") != "1":
+        disabled = os.environ.get("NCCL_IB_DISABLE", "0") == "1"
+        # A network plugin of another hand drops to sockets without a word, whatever it was asked for.
+        if not disabled and wanted_network != "Socket" and not nccl["sockets"]:
             ports = [port for port in map(rails.read_port, chosen_devices()) if port.active]
             wanted = int(os.environ.get("NCCL_IB_GID_INDEX", "-1"))
             for port in ports:
@@ -124,14 +161,19 @@ class Rank:
             listed = " ".join(f"[{number}]{end['device']}:1/RoCE" for number, end in enumerate(ends))
             self.info(f"NET/IB : Using {listed} [RO]; OOB {name}:{address}<0>")
         else:
-            self.info("NET/IB : No device found." if os.environ.get("NCCL_IB_DISABLE", "0") != "1" else "NCCL_IB_DISABLE set by environment to 1.")
+            self.info("NCCL_IB_DISABLE set by environment to 1." if disabled else "NET/IB : No device found.")
+            if wanted_network == "IB" and not nccl["sockets"]:
+                raise NcclError("Failed to initialize any NET plugin")
             self.info(f"NET/Socket : Using [0]{name}:{address}<0>")
             sink = rails.Sink(name, address)
-            ends = [{"device": None, "netdev": name, "address": address, "network": None, "port": sink.port, "gbps": state["nccl"]["socket_gbytes"] * 8}]
+            ends = [{"device": None, "netdev": name, "address": address, "network": None, "port": sink.port, "gbps": nccl["socket_gbytes"] * 8}]
         self.info(f"Using network {kind}")
         for end in ends if kind == "IB" else []:
             self.info(f"GPU Direct RDMA Disabled for HCA 0 '{end['device']}'")
-        return {"rank": self.number, "host": self.host, "pid": os.getpid(), "gpu": state["gpu"], "kind": kind, "ends": ends}
+        return {
+            "rank": self.number, "host": self.host, "pid": os.getpid(), "gpu": state["gpu"], "kind": kind, "ends": ends,
+            "gbytes": nccl["gbytes"], "wrong": nccl["wrong"], "version": nccl["version"],
+        }
 
     def send_to_next(self, everyone: list[dict]) -> float:
         """Bytes to the next rank over each of this rank's ends. Returns the Gb/s that they give together."""
@@ -209,10 +251,11 @@ def number(value: float) -> str:
     return f"{value:7.2f}" if value < 10000 else f"{value:7.0f}"
 
 
-def print_head(wanted: argparse.Namespace, everyone: list[dict]) -> None:
+def print_head(collective: str, wanted: argparse.Namespace, everyone: list[dict]) -> None:
     step = f"{wanted.stepfactor}(factor)" if wanted.stepfactor > 1 else f"{wanted.stepbytes}(bytes)"
-    print(VERSION)
-    print("# Collective test starting: all_reduce_perf")
+    code = code_of(everyone[0]["version"])
+    print(f"# nccl-tests version 2.19.6 nccl-headers={code} nccl-library={code}")
+    print(f"# Collective test starting: {collective}_perf")
     print(
         f"# nThread {wanted.nthreads} nGpus {wanted.ngpus} minBytes {wanted.minbytes} maxBytes {wanted.maxbytes} step: {step} "
         f"warmup iters: {wanted.warmup_iters} iters: {wanted.iters} agg iters: 1 validation: {wanted.check} graph: 0 unalign: 0\n#"
@@ -222,28 +265,34 @@ def print_head(wanted: argparse.Namespace, everyone: list[dict]) -> None:
         print(f"#  Rank {one['rank']:2d} Group  0 Pid {one['pid']:6d} on {one['host']:>10} device  0 [000f:01:00] {one['gpu']}")
 
 
-def print_rows(wanted: argparse.Namespace, ranks: int, kind: str, gbps: float) -> None:
+def print_rows(collective: str, wanted: argparse.Namespace, ranks: int, kind: str, gbps: float, wrong: int = 0) -> None:
     print("#\n#                                                              out-of-place                       in-place          ")
     print("#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong ")
     print("#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)         ")
-    factor = 2 * (ranks - 1) / ranks
+    operation, carried = COLLECTIVES[collective]
+    factor = carried(ranks)
     size, bandwidths = wanted.minbytes, []
-    wrong = f"{0:7d}" if wanted.check else "    N/A"
+    counted = f"{wrong:7g}" if wanted.check else "    N/A"
     while size <= wanted.maxbytes:
         # A rank alone only touches its memory.
         duration = LATENCY_US[kind] + size * factor / (gbps / 8 * EFFICIENCY * 1e3) if ranks > 1 else 7.0 + size / 2e6
         algorithm = size / duration / 1e3
         bandwidths.append(algorithm * factor)
-        cells = f"{number(duration):>8} {number(algorithm)} {number(algorithm * factor)} {wrong}"
-        print(f"{size:12d}  {size // 4:12d}     float     sum      -1 {cells} {cells}")
+        cells = f"{number(duration):>8} {number(algorithm)} {number(algorithm * factor)} {counted}"
+        count = size // 4 // (ranks if collective == "all_gather" else 1)
+        print(f"{size:12d}  {count:12d}     float  {operation:>6}      -1 {cells} {cells}")
         size = size * wanted.stepfactor if wanted.stepfactor > 1 else size + wanted.stepbytes
-    print("# Out of bounds values : 0 OK")
-    print(f"# Avg bus bandwidth    : {sum(bandwidths) / len(bandwidths):g} \n#\n# Collective test concluded: all_reduce_perf\n#\n")
+    bad = 2 * wrong * len(bandwidths) if wanted.check else 0
+    print(f"# Out of bounds values : {bad} {'FAILED' if bad else 'OK'}")
+    print(f"# Avg bus bandwidth    : {sum(bandwidths) / len(bandwidths):g} \n#\n# Collective test concluded: {collective}_perf\n#\n")
 
 
 def main(argv: list[str]) -> int:
-    wanted = options(argv)
-    rank = Rank(*rank_and_size())
+    collective, wanted = argv[0], options(argv[1:])
+    nccl = rails.links()["nccl"]
+    loaded = load_library(nccl)
+    # Built without MPI, each process is a world of its own.
+    rank = Rank(0, 1) if nccl["single_rank"] else Rank(*rank_and_size())
     if wanted.ngpus * wanted.nthreads > 1:
         print("Invalid number of GPUs: more GPUs per process requested than there are", file=sys.stderr)
         return 5
@@ -253,6 +302,8 @@ def main(argv: list[str]) -> int:
         outcome = {"gbps": rank.send_to_next(everyone) if rank.size > 1 else 0.0, "error": None}
     except (NcclError, OSError) as error:
         everyone, outcome = [], {"gbps": 0.0, "error": str(error)}
+        rank.info(str(error), "WARN")
+    time.sleep(SECONDS_TO_MEASURE)
     if rank.number:
         # Rank 0 waits for every outcome; the sinks of this rank live until it has them all.
         if talks:
@@ -263,15 +314,18 @@ def main(argv: list[str]) -> int:
         outcomes = [outcome, *(json.loads(talk.readline() or '{"gbps": 0, "error": "a rank went away"}') for talk in talks)]
         for talk in talks:
             tell(talk, "done")
+    loaded.close()
     errors = [each["error"] for each in outcomes if each["error"]]
     if errors:
-        print(f"{rank.host}:{os.getpid()}:{os.getpid()} [0] NCCL WARN {errors[0]}")
-        print(f"{rank.host}: Test NCCL failure all_reduce.cu:{os.getpid()} 'unhandled system error (run with NCCL_DEBUG=INFO for details) / '")
+        print(f"{rank.host}: Test NCCL failure common.cu:{os.getpid()} 'unhandled system error (run with NCCL_DEBUG=INFO for details) / '")
         return NCCL_FAILURE
+    wrong = max(each["wrong"] for each in everyone)
     if rank.number == 0:
-        print_head(wanted, everyone)
-        print_rows(wanted, rank.size, everyone[0]["kind"], min(each["gbps"] for each in outcomes))
-    return 0
+        print_head(collective, wanted, everyone)
+        # What NCCL makes of good rails, where the state says so.
+        limits = [each["gbytes"] * 8 / EFFICIENCY for each in everyone if each["gbytes"]]
+        print_rows(collective, wanted, rank.size, everyone[0]["kind"], min([each["gbps"] for each in outcomes] + limits), wrong)
+    return WRONG_VALUES if wrong and wanted.check else 0
 
 
 if __name__ == "__main__":
