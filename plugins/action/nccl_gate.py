@@ -46,16 +46,18 @@ def verdict(node: str, nodes: t.Sequence[str], result: t.Mapping[str, t.Any], op
         Findings, and whether it passed. The first node's are of the whole run, where no rank failed; each node tells its own failure.
     """
     report, reports = result["report"], result["reports"]
+    failed = [other for other in reports if other.get("error") and other["rank"] != report["rank"]]
     if report["error"]:
         identifier, what, evidence = signatures.judge_nccl_failure(report["stage"], report["error"], result["trouble"])
-        return [catalogue.finding(identifier, None, node, what, evidence=evidence)], False
+        # What it says of itself is a cause, unless another rank knows a better one.
+        if identifier not in ("nccl.failed", "nccl.peer", "nccl.late") or not failed:
+            return [catalogue.finding(identifier, None, node, what, evidence=evidence)], False
+    if report["rank"] == 0 and failed:
+        names = ", ".join(nodes[other["rank"]] for other in failed)
+        evidence = "; ".join(f"{nodes[other['rank']]}: {' '.join(str(other['error']).split())}" for other in failed)
+        return [catalogue.finding("nccl.peer", None, node, f"The rank on {names} failed.", evidence=evidence[: signatures.LONGEST_LINE])], False
     if report["rank"] != 0:
         return [], True
-    failed = [other for other in reports if other.get("error")]
-    if failed:
-        lost = [other for other in failed if other.get("stage") == "unknown"]
-        told = [("nccl.peer", f"{nodes[other['rank']]} left no report.", other["error"]) for other in lost]
-        return [catalogue.finding(identifier, None, node, what, evidence=evidence) for identifier, what, evidence in told], False
     told = signatures.judge_nccl({**result, "reports": reports}, nodes, **options)
     found = [catalogue.finding(identifier, None, None, what, evidence=evidence) for identifier, what, evidence in told]
     return found, any(one["id"] in signatures.GOOD for one in found) and not any(one["severity"] == "fail" for one in found)

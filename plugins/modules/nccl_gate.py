@@ -200,43 +200,95 @@ findings:
       type: str
       sample: NCCL log, 'via NET/Socket'
 rows:
-  description:
-    - Figures of each collective and size, on the first node. RV(rows[].algbw) and RV(rows[].busbw) are algorithm and bus bandwidth in
-      GB/s as nccl-tests names them, RV(rows[].busbw_gbps) is the latter in Gb/s, RV(rows[].wrong) null when values were not compared.
+  description: Figures of each collective and size, on the first node. Names and units are those of nccl-tests.
   returned: success
   type: list
   elements: dict
-  sample:
-    - collective: all_reduce
-      bytes: 1073741824
-      time_us: 46684.0
-      algbw: 23.0
-      busbw: 23.0
-      busbw_gbps: 184.0
-      wrong: 0
+  contains:
+    collective:
+      description: What was measured, V(all_reduce) or V(all_gather).
+      returned: always
+      type: str
+      sample: all_reduce
+    bytes:
+      description: Size of the buffer.
+      returned: always
+      type: int
+      sample: 1073741824
+    time_us:
+      description: Time of one operation in microseconds.
+      returned: always
+      type: float
+      sample: 46684.0
+    algbw:
+      description: Algorithm bandwidth in GB/s, 10^9 bytes.
+      returned: always
+      type: float
+      sample: 23.0
+    busbw:
+      description: Bus bandwidth in GB/s, what each link carries one way.
+      returned: always
+      type: float
+      sample: 23.0
+    busbw_gbps:
+      description: Bus bandwidth in Gb/s.
+      returned: always
+      type: float
+      sample: 184.0
+    wrong:
+      description: How many values came out wrong, null when they were not compared.
+      returned: always
+      type: int
+      sample: 0
 log:
   description: What NCCL's log says of this rank, as version, interface, devices, transports and warnings.
   returned: success
   type: dict
   sample: {"version": "2.30.7", "network": "IB", "transports": ["NET/IB"], "net_devices": [0, 1]}
 reports:
-  description:
-    - What each rank had to say, on the first node. On the others their own. RV(reports[].library) is the NCCL that the rank had loaded,
-      and RV(reports[].counters) which counters of RDMA devices grew meanwhile.
+  description: What each rank had to say, on the first node. On the others their own.
   returned: success
   type: list
   elements: dict
-  sample:
-    - rank: 0
-      host: spark-a
-      stage: done
-      error: null
-      nccl: 2.30.7
-      library:
+  contains:
+    rank:
+      description: The rank, which is the place of its node in O(nodes).
+      returned: always
+      type: int
+      sample: 0
+    host:
+      description: Host name of the node.
+      returned: when the rank left a report
+      type: str
+      sample: spark-a
+    stage:
+      description: How far it came, V(program), V(torch), V(gpu), V(meet), V(connect), V(measure) or V(done).
+      returned: always
+      type: str
+      sample: done
+    error:
+      description: Why it failed, null when it did not.
+      returned: always
+      type: str
+      sample: rank 1 did not come within 30 s
+    nccl:
+      description: Version of NCCL.
+      returned: when the rank left a report
+      type: str
+      sample: 2.30.7
+    library:
+      description: The NCCL that it had loaded, null when none was seen.
+      returned: when the rank left a report
+      type: dict
+      sample:
         path: /opt/gb10/current/lib/python3.12/site-packages/nvidia/nccl/lib/libnccl.so.2
         size_bytes: 416534512
         build_id: 4a5e1f0c2b6d4c0b9f1d7e6a5b4c3d2e1f0a9b8c
-      counters: {}
+    counters:
+      description: Counters of the node's RDMA devices that count something amiss and grew meanwhile, by how much.
+      returned: on the node itself, and by nccl-tests on all
+      type: dict
+      sample: {"rocep1s0f0": {"out_of_sequence": 12}}
 way:
   description: What the ranks were, V(torch) or V(nccl-tests).
   returned: success
@@ -278,7 +330,8 @@ LARGEST = 2 * 1024**3
 GRACE_SECONDS = 10
 LONGEST_TEXT = 20000
 LONGEST_SAID = 300
-ITERATIONS, WARM_UP = 10, 2
+ITERATIONS = 10
+WARM_UP = 2
 BITS = 8
 SECONDS_BETWEEN_LOOKS = 0.2
 DEVICES = "sys/class/infiniband"
@@ -657,7 +710,7 @@ def main():
         module.fail_json(msg="collectives is empty: name all_reduce, all_gather or both.")
 
     def stop(number, _frame):
-        sys.exit(128 + number)
+        raise SystemExit(128 + number)
 
     # A connection that is cut, or a play that is stopped, must not leave ranks behind.
     for number in (signal.SIGTERM, signal.SIGHUP):

@@ -41,6 +41,10 @@ def test_a_change_is_a_copy(healthy):
         ("tools.hang", '["fwupdmgr"]', ["fwupdmgr"]),
         ("tools.fail.fwupdmgr", "Failed to connect to daemon", "Failed to connect to daemon"),
         ("gpu.inforom", "corrupted", "corrupted"),
+        ("nccl.sockets", "true", True),
+        ("nccl.wrong", "3", 3),
+        ("nccl.version", "2.30.7", "2.30.7"),
+        ("nccl.build_id", "00ff00ff", "00ff00ff"),
     ],
 )
 def test_values_from_a_command_line(healthy, key, text, value):
@@ -67,6 +71,9 @@ def test_values_from_a_command_line(healthy, key, text, value):
         ("rails.enp1s0f0np0.counters", {"colour": 1}, "has no counter 'colour'"),
         ("rails.enp1s0f0np0.counters", {"symbol_error": "many"}, "symbol_error takes a number"),
         ("rails.enp1s0f0np0.link_layer", "Token Ring", "is Ethernet or InfiniBand, not Token Ring"),
+        ("nccl.version", "2.30", "nccl.version is a version as 2.28.3, not 2.30"),
+        ("nccl.build_id", "xyz", "nccl.build_id is a build id in hexadecimal, not xyz"),
+        ("nccl.single_rank", 1, "takes true or false"),
         ("tools.hang", ["ls"], "tools.hang names some of all_gather_perf, "),
         ("tools.fail.ls", "no", "is not a key"),
         ("gpu.processes", [{"pid": 1}], r"gpu.processes\[0\] must have pid, name, used_mib"),

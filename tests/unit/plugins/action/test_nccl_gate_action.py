@@ -70,14 +70,27 @@ def test_a_rank_that_failed_is_told_by_its_own_node(run):
     first = returned()
     first["reports"][1]["error"] = "No module named 'torch'"
     result = run(first)
-    assert result["passed"] is False and result["findings"] == []
+    assert result["passed"] is False and ids(result) == [("nccl.peer", "fail", "spark-a")]
+    assert result["findings"][0]["evidence"] == "spark-b: No module named 'torch'"
+
+
+@pytest.mark.parametrize(
+    "error, expected", [("it burst", "nccl.peer"), ("rank 1 did not come within 30 s", "nccl.peer"), ("CUDA out of memory", "nccl.memory")]
+)
+def test_the_first_node_tells_its_own_cause_and_else_that_of_the_other(run, error, expected):
+    first = returned(0, error, rows=[])
+    first["reports"][1]["error"] = "it burst there"
+    result = run(first)
+    assert ids(result) == [(expected, "fail", "spark-a")]
+    assert (result["findings"][0]["what"] == "The rank on spark-b failed.") == (expected == "nccl.peer")
 
 
 def test_a_rank_that_left_no_report(run):
     first = returned()
     first["reports"][1].update(stage="unknown", error="left no report")
     result = run(first)
-    assert result["passed"] is False and ids(result) == [("nccl.peer", "fail", "spark-a")] and "spark-b left no report" in result["findings"][0]["what"]
+    assert result["passed"] is False and ids(result) == [("nccl.peer", "fail", "spark-a")]
+    assert (result["findings"][0]["what"], result["findings"][0]["evidence"]) == ("The rank on spark-b failed.", "spark-b: left no report")
 
 
 def test_nccls_own_words_come_before_the_error(run):

@@ -191,3 +191,11 @@ def test_a_node_that_went_away_has_left_no_report(head):
     head.workers[1].close()
     assert head.reports(True) == [{"rank": 1, "stage": "unknown", "error": "left no report"}]
     worker.join()
+
+
+def test_a_command_may_take_no_longer_than_the_first_node_waits(head, tmp_path):
+    limits = []
+    worker = Side(head.port, run=lambda _command, seconds: limits.append(seconds) or (0, "", ""))
+    head.meet(5.0, time.monotonic() + 3)
+    assert agent(tmp_path, "127.0.0.1", *WORDS) == (0, "", "")
+    assert 1.0 <= limits[0] <= 3.0 and worker.error is None

@@ -23,7 +23,9 @@ class Tensor:
     def __init__(self, values): self.values = values
     def numel(self): return len(self.values)
     def __getitem__(self, part): return View(self, part)
-    def _with(self, other, do): return Tensor([do(a, b) for a, b in zip(self.values, other.values if isinstance(other, Tensor) else [other] * len(self.values))])
+    def _with(self, other, do):
+        others = other.values if isinstance(other, Tensor) else [other] * len(self.values)
+        return Tensor([do(a, b) for a, b in zip(self.values, others)])
     def __mod__(self, other): return self._with(other, lambda a, b: a % b)
     def __mul__(self, other): return self._with(other, lambda a, b: a * b)
     def __add__(self, other): return self._with(other, lambda a, b: a + b)

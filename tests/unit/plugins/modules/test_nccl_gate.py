@@ -69,9 +69,11 @@ class Node:
     def programs(self, text, mpirun=MPIRUN):
         """nccl-tests whose programs do so, and Open MPI."""
         for name in ("all_reduce", "all_gather"):
-            program(self.folder / "build" / f"{name}_perf", f"#!/bin/sh\n[ -z \"$NCCL_DEBUG_FILE\" ] || printf '%s' '{LOG}' >$NCCL_DEBUG_FILE\n{text}")
+            log = f"[ -z \"$NCCL_DEBUG_FILE\" ] || printf '%s' '{LOG}' >$NCCL_DEBUG_FILE"
+            program(self.folder / "build" / f"{name}_perf", f"#!/bin/sh\n{log}\n{text}")
         program(self.folder / "bin" / "mpirun", mpirun.format(folder=self.folder))
-        program(self.folder / "bin" / "orted", f"#!/bin/sh\necho \"$@ $GB10_NCCL_GATE $NCCL_NET\" >{self.folder}/orted-said\n{{ {self.folder}/build/all_gather_perf; }} >/dev/null\n")
+        said = f"echo \"$@ $GB10_NCCL_GATE $NCCL_NET\" >{self.folder}/orted-said"
+        program(self.folder / "bin" / "orted", f"#!/bin/sh\n{said}\n{self.folder}/build/all_gather_perf >/dev/null\n")
         self.arguments["nccl_tests_folder"] = str(self.folder / "build")
 
     def run(self, **arguments):
@@ -93,7 +95,8 @@ class Other:
             "import sys; from ansible.module_utils import basic; from ansible_collections.gb10.fleet.plugins.modules import nccl_gate; "
             f"basic._ANSIBLE_ARGS = {text.encode()!r}; basic._ANSIBLE_PROFILE = 'legacy'; nccl_gate.main()"
         )
-        self.process = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, stdout=subprocess.PIPE, text=True)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        self.process = subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
 
     def result(self):
         output = self.process.communicate(timeout=40)[0]
@@ -171,7 +174,8 @@ def test_a_python_that_is_not_there(node):
 
 
 def test_what_a_rank_left_behind_is_ended(node):
-    node.python("import subprocess; subprocess.Popen(['sleep', '60'], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n" + ANSWER.format(log=LOG))
+    quiet = "stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL"
+    node.python(f"import subprocess; subprocess.Popen(['sleep', '60'], start_new_session=True, {quiet})\n" + ANSWER.format(log=LOG))
     mark = node.run()["report"]["seen"][_marked.VARIABLE]
     assert _marked.marked(mark) == []
 

@@ -190,7 +190,8 @@ def test_messages_of_nccl(line, expected):
         ("timeout: failed to run command '/opt/gb10/current/bin/python': No such file or directory", "nccl.missing"),
         ("RuntimeError: No CUDA GPUs are available", "nccl.no_gpu"), ("torch.OutOfMemoryError: CUDA out of memory", "nccl.memory"),
         ("/opt/nccl-tests/build/all_reduce_perf is not on this node", "nccl.no_program"), ("mpirun is not on this node", "nccl.no_program"),
-        ("rank 1 did not come within 30 s", "nccl.peer"), ("no end after 90 s", "nccl.peer"), ("it burst", "nccl.failed"),
+        ("rank 1 did not come within 30 s", "nccl.peer"), ("no end after 90 s", "nccl.late"),
+        ("mpirun -np 2 ... did not end within 5 s and was stopped", "nccl.late"), ("it burst", "nccl.failed"),
     ],
 )
 def test_errors_of_a_rank(error, expected):
