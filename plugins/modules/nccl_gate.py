@@ -215,6 +215,11 @@ rows:
       returned: always
       type: int
       sample: 1073741824
+    iterations:
+      description: How many operations were timed.
+      returned: when O(nccl_tests_folder) is not given
+      type: int
+      sample: 15
     time_us:
       description: Time of one operation in microseconds.
       returned: always

@@ -336,6 +336,15 @@ def test_files_of_variables(text, expected):
     assert nccl_gate.parse_environment_file(text) == expected
 
 
+def test_what_a_rank_printed_on_a_real_gpu():
+    text = (FIXTURES / "rank__torch_2.11__nccl_2.28.9__h200_1__single_rank.txt").read_text(encoding="utf-8")
+    result = nccl_gate.read_result(text)
+    assert result["report"]["stage"] == "done" and [row["busbw"] for row in result["report"]["rows"]] == [0.0] * 4
+    assert result["report"]["library"]["build_id"] == "9fcf74d93a8c3605bf7718f594d0a24366e38536"
+    log = nccl_gate.parse_log(text)
+    assert (log["version"], log["network"], log["ranks"], log["nodes"], log["transports"]) == ("2.28.9", "Socket", 1, 1, [])
+
+
 def test_lines_that_may_name_a_cause():
     text = "all well\nNCCL WARN a\ngb10-nccl-rank WARN\nRuntimeError: b\n" + "x error\n" * 9000
     assert nccl_gate.trouble(text).splitlines()[-1] == "x error" and len(nccl_gate.trouble(text)) == nccl_gate.LONGEST_TEXT

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import re
 from pathlib import Path
 
@@ -123,6 +125,20 @@ def test_recorded_runs():
     assert ids(sockets, NAMES) == ["nccl.sockets"]
     failed = read("all_reduce__nccl_tests_2.19.6__h200_2__three_asked")
     assert signatures.judge_nccl_failure("measure", "ended with 5", failed)[0] == "nccl.no_gpu"
+
+
+def test_what_the_gate_itself_returned_on_real_gpus():
+    gate = json.loads((FIXTURES / "gate__torch_2.11__nccl_2.28.9__h200_1.json").read_text(encoding="utf-8"))
+    assert ids({**gate["single"]["spark-a"], "ranks": 1}, NAMES[:1]) == ["nccl.single_rank"]
+    (found,) = signatures.judge_nccl({**gate["sockets"]["spark-a"], "ranks": 2}, NAMES)
+    assert found[0] == "nccl.sockets" and found[2].endswith("all_gather 1.85 GB/s (15 Gb/s) of bus bandwidth via NET/Socket")
+    # Both loaded the same build, and another one on the second node is seen.
+    other = copy.deepcopy(gate["sockets"]["spark-a"])
+    other["reports"][1]["library"]["build_id"] = "00" * 20
+    assert ids({**other, "ranks": 2}, NAMES) == ["nccl.library_differs"]
+    for node in NAMES:
+        (report,) = [one for one in gate["ib"][node]["reports"] if one["rank"] == NAMES.index(node)]
+        assert signatures.judge_nccl_failure(report["stage"], report["error"], "")[0] == "nccl.no_device"
 
 
 def test_sockets_are_no_pass_however_fast():
