@@ -34,6 +34,7 @@ from gb10_lab import host, image
 
 HERE = pathlib.Path(__file__).resolve().parent
 ENGINE = HERE / "engine"
+PLUGIN = sorted((ENGINE / "vllm_cpu_ray").glob("*.py"))
 PYTHON = "3.11"
 TAG = "cp311"
 # Debian 12, which the nodes run, has glibc 2.36; 2.5 is what manylinux1 means.
@@ -42,7 +43,7 @@ PLATFORMS = [
     "manylinux2014_x86_64", "manylinux2010_x86_64", "manylinux1_x86_64", "linux_x86_64", "any",
 ]
 VLLM_VERSION = "0.32.0+cpu"
-PLUGIN_VERSION = "0.1.0"
+PLUGIN_VERSION = "0.2.0"
 TIMESTAMP = (2026, 1, 1, 0, 0, 0)
 # Runs inside the node image. In: length and name, length and source. Out: length and bytecode, length 0 for no valid source.
 COMPILER = """
@@ -72,7 +73,7 @@ def say(text: str) -> None:
 
 def key(requirements: str, bytecode: bool) -> str:
     """Names a wheelhouse by all that it is made from."""
-    parts = [pathlib.Path(__file__).read_bytes(), requirements.encode(), (ENGINE / "vllm_cpu_ray/vllm_cpu_ray.py").read_bytes()]
+    parts = [pathlib.Path(__file__).read_bytes(), requirements.encode(), *(module.read_bytes() for module in PLUGIN)]
     parts.append(b"with bytecode" if bytecode else b"")
     return hashlib.sha256(b"\0".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
@@ -173,7 +174,8 @@ def wheel_file(tags: str) -> bytes:
 
 def make_plugin(folder: pathlib.Path) -> None:
     wheel = Wheel(folder, "vllm_cpu_ray", PLUGIN_VERSION, "py3-none-any")
-    wheel.add("vllm_cpu_ray.py", (ENGINE / "vllm_cpu_ray/vllm_cpu_ray.py").read_bytes())
+    for module in PLUGIN:
+        wheel.add(module.name, module.read_bytes())
     wheel.add(f"{wheel.info}/METADATA", metadata("vllm-cpu-ray", PLUGIN_VERSION, "A CPU platform whose ranks Ray can place"))
     wheel.add(f"{wheel.info}/WHEEL", wheel_file("py3-none-any"))
     wheel.add(f"{wheel.info}/entry_points.txt", b"[vllm.platform_plugins]\ncpu_ray = vllm_cpu_ray:register\n")

@@ -69,7 +69,7 @@ def test_built_once(fetch, tmp_path, capsys):
     assert f"built {folder}: 3 wheels" in capsys.readouterr().out
     assert sorted(path.name for path in folder.iterdir()) == [
         "click-8.5.1-py3-none-any.whl", "requirements.txt", "vllm-0.32.0+cpu-cp38-abi3-manylinux_2_28_x86_64.whl",
-        "vllm_cpu_ray-0.1.0-py3-none-any.whl",
+        "vllm_cpu_ray-0.2.0-py3-none-any.whl",
     ]
     assert build(folder) == 0
     assert f"kept {folder}: 3 wheels" in capsys.readouterr().out
@@ -106,9 +106,10 @@ def test_the_same_inputs_give_the_same_bytes(fetch, compiler, tmp_path):
 
 def test_the_plugin_can_be_found(fetch, tmp_path):
     build(tmp_path / "wheelhouse")
-    with zipfile.ZipFile(tmp_path / "wheelhouse/vllm_cpu_ray-0.1.0-py3-none-any.whl") as archive:
-        points = archive.read("vllm_cpu_ray-0.1.0.dist-info/entry_points.txt").decode()
+    with zipfile.ZipFile(tmp_path / "wheelhouse/vllm_cpu_ray-0.2.0-py3-none-any.whl") as archive:
+        points = archive.read("vllm_cpu_ray-0.2.0.dist-info/entry_points.txt").decode()
         assert "def register()" in archive.read("vllm_cpu_ray.py").decode()
+        assert "class CpuRayCommunicator(" in archive.read("vllm_cpu_ray_communicator.py").decode()
     assert points == "[vllm.platform_plugins]\ncpu_ray = vllm_cpu_ray:register\n"
 
 
@@ -119,7 +120,8 @@ def test_bytecode_of_all_sources_that_compile(fetch, compiler, tmp_path, monkeyp
         cached = sorted(name for name in archive.namelist() if name.endswith(".pyc"))
         archive.extractall(tmp_path / "site")
     tag = sys.implementation.cache_tag
-    assert cached == [f"__pycache__/click.{tag}.pyc", f"__pycache__/vllm_cpu_ray.{tag}.pyc", f"vllm/__pycache__/__init__.{tag}.pyc"]
+    modules = ["__pycache__/click", "__pycache__/vllm_cpu_ray", "__pycache__/vllm_cpu_ray_communicator", "vllm/__pycache__/__init__"]
+    assert cached == [f"{module}.{tag}.pyc" for module in modules]
     (tmp_path / "site/click.py").write_text("y = 'the source is not looked at'\n")
     spec = importlib.util.spec_from_file_location("click_of_the_test", tmp_path / "site/click.py")
     module = importlib.util.module_from_spec(spec)

@@ -12,6 +12,10 @@ from vllm.platforms.cpu import CpuPlatform
 class CpuRayPlatform(CpuPlatform):
     ray_device_key = "GPU"
 
+    @classmethod
+    def get_device_communicator_cls(cls) -> str:
+        return "vllm_cpu_ray_communicator.CpuRayCommunicator"
+
 
 def register() -> str:
     """Entry point of the group vllm.platform_plugins: the class, by name."""
