@@ -40,7 +40,13 @@ _value:
   type: str
 """
 
-from ansible_collections.gb10.fleet.plugins.plugin_utils.report import findings_text
+from ansible_collections.gb10.fleet.plugins.plugin_utils import report
+from ansible_collections.gb10.fleet.plugins.plugin_utils.catalogue import complete
+
+
+def findings_text(findings: list[dict], severities: list[str] | None = None) -> str:
+    """Findings as lines; what a module on a node left out comes from the catalogue."""
+    return report.findings_text(complete(findings), severities)
 
 
 class FilterModule:

@@ -161,7 +161,7 @@ def finding(identifier: str, severity: str | None, node: str | None, what: str, 
 def complete(findings: t.Iterable[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
     """Findings that a module of a node made (rail_check), with all fields of a finding."""
     return [
-        {**finding(found["id"], found["severity"], found.get("node"), found["what"], found.get("cure", "")),
+        {**finding(found["id"], found["severity"], found.get("node"), found["what"], found.get("cure") or None),
          **{key: value for key, value in found.items() if value not in (None, "")}}
         for found in findings
     ]

@@ -224,7 +224,7 @@ def refusals(node: Node) -> t.Iterator[Found]:
     if _texts(wheelhouse.get("problems")):
         problems = _texts(wheelhouse["problems"])
         folder = wheelhouse.get("path") or node.variables.get("spark_wheelhouse")
-        yield Found("toolchain.wheelhouse", " ".join(problems), f"{len(problems)} problems in {folder}")
+        yield Found("toolchain.wheelhouse", " ".join(problems), f"{folder}: {len(problems)} problem{'s' if len(problems) > 1 else ''}")
     model = _mapping(node.variables.get("model_source_found"))
     if model and node.plan.get("role") == "head":
         source = _mapping(node.plan.get("model")).get("source")
@@ -546,7 +546,8 @@ def firmware(node: Node) -> t.Iterator[Found]:
         name = f"{device.get('name')} ({device.get('guid')})"
         state, error, running = str(device.get("update_state") or ""), device.get("update_error"), device.get("version")
         waiting = f" for {device['pending_version']}" if device.get("pending_version") else ""
-        if error or state.startswith("failed"):
+        # fwupd also keeps an error of a device that it cannot update at all: no update of it has failed.
+        if state.startswith("failed"):
             yield Found("firmware.failed", f"The last update of {name} failed; {running} is running.", str(error or state))
         elif state in ("pending", "needs-reboot") or device.get("needs_reboot") is True or device.get("needs_shutdown") is True:
             how = "a shutdown" if device.get("needs_shutdown") is True else "a reboot"
