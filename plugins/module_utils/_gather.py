@@ -236,4 +236,3 @@ class Gatherer:
         except ValueError:
             self.unread.of("proven")(f"/{PROVEN}", "not_understood", text or "")
             return {}
-

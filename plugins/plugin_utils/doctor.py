@@ -385,7 +385,7 @@ def rail_addresses(node: Node) -> t.Iterator[Found]:
         addresses = {netdev: own for netdev, own in told.items() if own is not None}
         bare = [netdev for netdev, own in addresses.items() if not own]
         if bare and len(bare) < len(addresses):
-            having = next(netdev for netdev, own in addresses.items() if own)
+            having = [netdev for netdev, own in addresses.items() if own][0]
             yield Found("rail.no_address", f"Rail {', '.join(bare)} of cage {cage} has no IPv4 address, and its twin {having} has.",
                         "; ".join(f"{netdev}: {', '.join(map(str, own)) or 'none'}" for netdev, own in addresses.items()))
         for one, other in itertools.combinations(sorted(addresses), 2):

@@ -40,7 +40,7 @@ def read_text(gate: str, text: str) -> tuple[dict[str, t.Any], str] | None:
         The row of `texts` and the line that shows it; None for a text that nothing is known of.
     """
     for row in signatures()["texts"]:
-        match = re.search(row["pattern"], text) if gate in row["gates"] else None
+        match = re.search(row["pattern"].replace("\n", ""), text) if gate in row["gates"] else None
         if match:
             begin = text.rfind("\n", 0, match.start()) + 1
             end = text.find("\n", match.end())

@@ -190,6 +190,7 @@ TWO_KEYS = {
 HOLD = "systemd-run --quiet --unit=holder python3 -c 'import fcntl, time; file = open(\"/var/lib/dpkg/lock-frontend\", \"w\");" \
     " fcntl.lockf(file, fcntl.LOCK_EX); time.sleep(900)'; sleep 0.3\n"
 
+
 def driver(finding: str, node: str, version: str) -> Fault:
     """Another driver, in all its parts."""
     return hardware(finding, node, gpu__driver=version, gpu__library=version, gpu__gsp_firmware=version)
@@ -288,13 +289,16 @@ BATCHES: dict[str, list[Fault]] = {
         Fault("cluster.firmware", (), state={B: {"firmware.0.Version": "3.5.6"}}),
         hardware("dgx_os.february", B, dgx_release=OLD_RELEASE),
         Fault("cluster.dgx_os", ()),
-        Fault("cluster.os", (), on={B: "cp -a /etc/os-release /var/tmp/; sed -i s/12/13/ /etc/os-release\n"}, off={B: "mv /var/tmp/os-release /etc/os-release\n"}),
+        Fault("cluster.os", (),
+              on={B: "cp -a /etc/os-release /var/tmp/; sed -i s/12/13/ /etc/os-release\n"}, off={B: "mv /var/tmp/os-release /etc/os-release\n"}),
         hardware("firmware.staged", A, firmware__1__UpdateState=4),
         Fault("firmware.bios_differs", (A,)),
         hardware("firmware.failed", A, firmware__2__UpdateState=3, firmware__2__UpdateError="battery level is too low"),
         hardware("firmware.available", A, firmware__3__Releases=[{"Version": "20250507", "Flags": ["is-upgrade"]}]),
         hardware("facts.failed", A, tools__fail={"ibv_devinfo": "Failed to get IB devices list: Function not implemented"}),
-        Fault("cluster.release", (), on={A: RELEASE.format(key="cpu-0.32.0-000000000000", library="true"), B: RELEASE.format(key="cpu-0.32.0-111111111111", library="false")},
+        Fault("cluster.release", (),
+              on={A: RELEASE.format(key="cpu-0.32.0-000000000000", library="true"),
+                  B: RELEASE.format(key="cpu-0.32.0-111111111111", library="false")},
               off={A: NO_RELEASE, B: NO_RELEASE}),
         Fault("cluster.nccl", ()),
     ],

@@ -115,7 +115,6 @@ def port_files(link: Link, table: list[str | None], link_gbps: int) -> dict[str,
     return files
 
 
-
 def device_files(link: Link, table: list[str | None], *, node_guid: str, system_guid: str, firmware: str, psid: str, node: str,
                  link_gbps: int = 200, counters: dict[str, int] | None = None, link_layer: str = "Ethernet") -> dict[str, str]:
     """One device's folder, file by file."""

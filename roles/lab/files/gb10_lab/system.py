@@ -62,7 +62,8 @@ def files() -> dict[str, str]:
         "etc/default/grub": 'GRUB_DEFAULT=0\nGRUB_TIMEOUT=0\nGRUB_CMDLINE_LINUX_DEFAULT="quiet splash"\n',
         "etc/fastos-release": 'NAME="DGX SPARK FASTOS"\nVERSION="1.91.51"\n',
         "etc/nvidia/cx7-hotplug-enabled": "",
-        "usr/lib/udev/rules.d/90-mtk-hotplug.rules": "# On a Spark: runs /opt/nvidia/dgx-spark-mlnx-hotplug/mtk-hotplug-handler.sh at changes of MTKP0001:00.\n",
+        "usr/lib/udev/rules.d/90-mtk-hotplug.rules":
+            "# On a Spark: runs /opt/nvidia/dgx-spark-mlnx-hotplug/mtk-hotplug-handler.sh at changes of MTKP0001:00.\n",
         "opt/nvidia/dgx-spark-mlnx-hotplug/mtk-hotplug-handler.sh": "#!/bin/sh\nexit 0\n",
         "etc/security/limits.d/90-nvidia.conf": "* - memlock unlimited\nroot - memlock unlimited\n",
         "etc/sysctl.d/20-nvidia-defaults.conf": "".join(

@@ -464,7 +464,8 @@ TEXTS = st.one_of(
             st.sampled_from((
                 "hca_id:", "\trocep1s0f0\n", "port:", "\t1\n", "state:", "PORT_ACTIVE (4)", "active_mtu:", "4096 (5)", "GID[", "0]:", "fe80::1, RoCE v2\n",
                 "CA '", "'\n", "Port 1:\n", "Rate: ", "200 Gb/sec (0X HDR)", "link ", "a/1 ", "state ACTIVE ", "physical_state ", "9" * 5000, "\u0660", "\x00",
-                "::ffff:1.2.3.4", "0000:0000:0000:0000:0000:ffff:c0a8:640a", "[", '{"ifname": "a", "addr_info": [{"local": 1, "prefixlen": []}]}', "]", "\n", " ",
+                "::ffff:1.2.3.4", "0000:0000:0000:0000:0000:ffff:c0a8:640a", "[", '{"ifname": "a", "addr_info": [{"local": 1, "prefixlen": []}]}',
+                "]", "\n", " ",
             )),
             st.text(max_size=4),
         ),
