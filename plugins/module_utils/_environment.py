@@ -36,8 +36,13 @@ def _wanted(name: str, value: str) -> bool:
     return _WANTED.match(name) is not None or (name in _LOADER and "nccl" in value.lower())
 
 
+def is_secret(name: str) -> bool:
+    """Whether a variable of this name holds a secret."""
+    return _SECRET.search(name) is not None
+
+
 def _entry(name: str, value: str, file: str, line: int, kind: str) -> dict[str, t.Any]:
-    shown = None if _SECRET.search(name) else hide_password(value)[:_LONGEST_VALUE]
+    shown = None if is_secret(name) else hide_password(value)[:_LONGEST_VALUE]
     return {"name": name, "value": shown, "file": file, "line": line, "kind": kind}
 
 
@@ -210,12 +215,12 @@ def login_path(root: str, home: str | None) -> list[str]:
     Branches count as taken, for what they test is whether a folder is there, and one that is not there does no harm.
     """
     path = LOGIN_PATH
-    for value in _path_lines(_as_written(root, "etc/environment")):
+    for value in path_lines(_as_written(root, "etc/environment")):
         path = value
     for file in startup_files(root, home):
         # /etc/profile sets the same as LOGIN_PATH, for root and for others.
         if file != "etc/profile":
-            for value in _path_lines(_as_written(root, file)):
+            for value in path_lines(_as_written(root, file)):
                 value = re.sub(r"\$\{PATH:\+:\$\{?PATH\}?\}", ":$PATH", value)
                 value = re.sub(r"\$\{?PATH(?::-[^}]*)?\}?(?![A-Za-z0-9_])", lambda _found, now=path: now, value)
                 path = re.sub(r"\$\{?HOME\}?(?![A-Za-z0-9_])|(?:(?<=^)|(?<=:))~(?=/|:|$)", lambda _found: home or "/nonexistent", value)
@@ -227,6 +232,7 @@ def login_path(root: str, home: str | None) -> list[str]:
     return folders
 
 
-def _path_lines(text: str) -> list[str]:
+def path_lines(text: str) -> list[str]:
+    """What each line sets PATH to, as it is written."""
     lines = [line for line in text.splitlines() if "PATH=" in line and not line.lstrip().startswith("#")]
     return [match.group(1).strip("\"'") for match in map(_PATH_LINE.search, lines) if match]

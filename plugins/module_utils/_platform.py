@@ -279,12 +279,16 @@ def read_clock() -> bool | None:
     return None if state < 0 else struct.unpack_from("@Illl", timex)[3] < _LARGEST_ERROR
 
 
-def machine_id_digest(root: str) -> str | None:
+def digest_of(machine_id: str) -> str | None:
     """A digest that is equal on two nodes with one machine-id, and tells nothing of the id, which is confidential."""
-    text = read_text(root, "etc/machine-id") or ""
-    if not re.match(r"^[0-9a-f]{32}$", text):
+    if not re.match(r"^[0-9a-f]{32}$", machine_id):
         return None
-    return hmac.new(text.encode(), b"gb10.fleet", hashlib.sha256).hexdigest()[:_DIGEST_LENGTH]
+    return hmac.new(machine_id.encode(), b"gb10.fleet", hashlib.sha256).hexdigest()[:_DIGEST_LENGTH]
+
+
+def machine_id_digest(root: str) -> str | None:
+    """The digest of the node's machine-id."""
+    return digest_of(read_text(root, "etc/machine-id") or "")
 
 
 def host_name(root: str) -> str | None:

@@ -322,6 +322,7 @@ import sys
 import tempfile
 import threading
 import time
+import types
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gb10.fleet.plugins.module_utils import _elf, _marked, _nccl_agent, _nccl_launch, _nccl_rank
@@ -468,6 +469,12 @@ class Look:
         self.thread.join()
 
 
+def source_of(module: types.ModuleType) -> str:
+    """The text of a module, also of one in Ansible's archive; Ansible's own loader of collections gives bytes."""
+    source: str | bytes = module.__loader__.get_source(module.__name__)  # type: ignore[union-attr]
+    return source.decode() if isinstance(source, bytes) else source
+
+
 class Gate:
     """This node's part of a gate."""
 
@@ -510,8 +517,8 @@ class Gate:
             "meet": self.given["meet_seconds"], "limit": self.given["limit_seconds"], "collectives": self.given["collectives"],
             "sizes": self.given["sizes"],
         }
-        self.write("_elf.py", _elf.__loader__.get_source(_elf.__name__))
-        program = self.write("rank.py", _nccl_rank.__loader__.get_source(_nccl_rank.__name__))
+        self.write("_elf.py", source_of(_elf))
+        program = self.write("rank.py", source_of(_nccl_rank))
         status, output, error = run(
             self.module, [self.given["python"], program, json.dumps(task)], self.given["limit_seconds"] + GRACE_SECONDS, self.environment
         )
@@ -586,7 +593,7 @@ class Gate:
         return next((address for address in addresses if address.partition("/")[0] == self.given["address"]), None)
 
     def _lead(self, report, result, finish):
-        agent = self.write("agent.py", _nccl_agent.__loader__.get_source(_nccl_agent.__name__))
+        agent = self.write("agent.py", source_of(_nccl_agent))
         head = _nccl_launch.Head(self.given["address"], self.given["port"], self.world, self.given["key"], self.folder, _nccl_agent.SOCKET)
         network = self._network()
         environment = {
