@@ -56,7 +56,7 @@ def become_host(name: str) -> None:
     # systemd's tools, found before any other.
     for tool in ("systemctl", "journalctl"):
         (home / "bin").mkdir(exist_ok=True)
-        shutil.copy(HERE / "units.py", home / "bin" / tool)
+        (home / "bin" / tool).write_text(f"#!{sys.executable}\n" + (HERE / "units.py").read_text())
         (home / "bin" / tool).chmod(0o755)
     mount("--bind", str(home / "bin"), "/usr/local/sbin")
     for path in PRIVATE:
